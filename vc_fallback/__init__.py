@@ -1,0 +1,1 @@
+"""Many Ethereum beacon nodes held as one, for Python validator clients."""

@@ -1,0 +1,1 @@
+"""The command `vc-fallback`; a leaf that nobody imports."""
