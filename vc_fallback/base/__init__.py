@@ -1,1 +1,1 @@
-"""What every other part stands on: types, URLs, errors, clock, watch, backoff, redaction, signals; imports none of them."""
+"""What every part stands on: types, URLs, errors, clock, watch, backoff, redaction, signals."""

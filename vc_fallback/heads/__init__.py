@@ -1,1 +1,1 @@
-"""Head streams, their supervisor, the monitor and its subscribers: thin shells that do I/O; imported by cli and observe."""
+"""Head streams, their supervisor, the monitor, subscribers: thin shells that do I/O; imported by cli."""

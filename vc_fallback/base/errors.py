@@ -1,0 +1,58 @@
+"""The error tree. What happened on the wire stays in httpx's types; these are the words of this package."""
+
+from vc_fallback.base.types import NodeId
+
+
+class FallbackError(Exception):
+    """Root of every error that this package raises on purpose."""
+
+
+class ConfigurationError(FallbackError):
+    """A setting that cannot be used. `field` names it, as a dotted path such as `candidates[1].url`."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class NodeError(FallbackError):
+    """A beacon node did not give a usable answer. `endpoint` is a template, never a URL with its values."""
+
+    def __init__(self, node_id: NodeId, endpoint: str, problem: str) -> None:
+        super().__init__(f"{node_id}: {endpoint}: {problem}")
+        self.node_id = node_id
+        self.endpoint = endpoint
+        self.problem = problem
+
+
+class NodeUnreachable(NodeError):
+    """No answer: the connection could not be made, broke, or time ran out."""
+
+
+class NodeTimeout(NodeUnreachable):
+    """No answer in time."""
+
+
+class MalformedAnswer(NodeError):
+    """An answer that does not follow the Beacon API."""
+
+
+class StatusError(NodeError):
+    """An answer whose HTTP status is not a success; `retry_after` in seconds where it was given."""
+
+    def __init__(
+        self, node_id: NodeId, endpoint: str, status: int, message: str, retry_after: float | None = None
+    ) -> None:
+        super().__init__(node_id, endpoint, f"{status} {message}".rstrip())
+        self.status = status
+        self.message = message
+        self.retry_after = retry_after
+
+
+class SubscriptionClosed(FallbackError):
+    """The subscription was closed; `reason` says by whom and why (C8)."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

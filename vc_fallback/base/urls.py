@@ -1,0 +1,121 @@
+"""Base URLs of beacon nodes: what is kept of them, what is sent, what may be shown (Q16, I3)."""
+
+import base64
+import hashlib
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote_to_bytes, urlencode, urlsplit
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_BAD = re.compile(r"[\x00-\x20\x7f\\]")
+_HOST = re.compile(r"(?=.{1,253}\.?$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*\.?$")
+
+
+@dataclass(frozen=True, slots=True)
+class BaseURL:
+    """A base URL taken apart. Path prefix and query are kept for every call; user-info becomes `authorization`.
+
+    Two spellings of one address (`http://h:1`, `HTTP://h:1/`) are equal. `str()` and `repr()` show no secrets.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str = field(default="", repr=False)
+    query: str = field(default="", repr=False)
+    authorization: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> "BaseURL":
+        """Take a URL apart.
+
+        :raises ValueError: when it is not a usable `http` or `https` URL; the text of the error holds no part of it.
+        """
+        if _BAD.search(text):
+            raise ValueError("a URL holds no blanks, control characters or backslashes")
+        try:
+            parts = urlsplit(text)
+            port = parts.port
+        except ValueError:
+            raise ValueError("not a URL (host or port cannot be read)") from None
+        scheme = parts.scheme.lower()
+        if scheme not in _DEFAULT_PORTS:
+            raise ValueError("a URL begins with http:// or https://")
+        if parts.fragment or text.endswith("#"):
+            raise ValueError("a base URL has no fragment")
+        if port == 0 or parts.netloc.endswith(":"):
+            raise ValueError("the port is missing or 0")
+        host = _normal_host(parts.hostname or "")
+        authorization = None
+        if "@" in parts.netloc:
+            user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+            pair = unquote_to_bytes(user) + b":" + unquote_to_bytes(password)
+            authorization = "Basic " + base64.b64encode(pair).decode("ascii")
+        return cls(
+            scheme=scheme,
+            host=host,
+            port=port or _DEFAULT_PORTS[scheme],
+            prefix=_quoted(parts.path.rstrip("/")),
+            query=_quoted(parts.query),
+            authorization=authorization,
+        )
+
+    @property
+    def netloc(self) -> str:
+        """Host and port as in a `Host` header: the scheme's own port is left out, IPv6 stands in brackets."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def hostport(self) -> str:
+        """Host and port, the port always named; what a node id is derived from (I3)."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: the part that may be shown."""
+        return f"{self.scheme}://{self.netloc}"
+
+    @property
+    def bare(self) -> bool:
+        """Whether there is no path and no query."""
+        return not self.prefix and not self.query
+
+    @property
+    def digest(self) -> str:
+        """Six hexadecimal digits of a hash of the normalised URL: tells two of one host apart, shows neither."""
+        normal = f"{self.scheme}://{self.authorization or ''}@{self.hostport}{self.prefix}?{self.query}"
+        return hashlib.sha256(normal.encode()).hexdigest()[:6]
+
+    def target(self, path: str, query: Sequence[tuple[str, str]] = ()) -> str:
+        """Return the request target for a path such as `/eth/v1/events`: prefix + path + the base's query + `query`."""
+        parts = [part for part in (self.query, urlencode(query, quote_via=quote, safe=",")) if part]
+        return self.prefix + path + ("?" + "&".join(parts) if parts else "")
+
+    def __str__(self) -> str:
+        return self.origin + ("" if self.bare else "/…")
+
+
+def _normal_host(host: str) -> str:
+    if ":" in host:
+        try:
+            return ipaddress.IPv6Address(host).compressed if "%" not in host else host.lower()
+        except ValueError:
+            raise ValueError("not a URL (the IPv6 address cannot be read)") from None
+    host = host.lower()
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode("ascii")
+        except UnicodeError:
+            raise ValueError("not a URL (the host name cannot be read)") from None
+    if not _HOST.match(host):
+        raise ValueError("not a URL (the host name is missing or cannot be read)")
+    return host
+
+
+def _quoted(text: str) -> str:
+    # Escapes stay as they are (a prefix may hold %2F); only what may not stand in a target is escaped.
+    return quote(text, safe="/%:@!$&'()*+,;=-._~?")
