@@ -56,8 +56,8 @@ class ChainIdentity:
     def mismatch(self, other: "ChainIdentity", epoch: Epoch) -> str:
         """Say in which respect another identity does not fit this one, or return an empty text (N7).
 
-        Only identity counts: genesis, preset, and the forks whose epoch has come by `epoch` (the current one). Unknown values
-        (empty preset, no forks) fit everything, and forks still to come may differ.
+        Only identity counts: genesis, preset, and the forks whose epoch has come by `epoch` (the current one). Unknown
+        values (empty preset, no forks) fit everything, and forks still to come may differ.
         """
         if self.genesis_validators_root != other.genesis_validators_root:
             return "genesis_validators_root differs"

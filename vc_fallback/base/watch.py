@@ -8,7 +8,7 @@ import anyio.lowlevel
 T = TypeVar("T")
 
 
-class WatchClosed(Exception):  # noqa: N818 - the state that a waiter finds, not a mistake of anybody's
+class WatchClosed(Exception):
     """The watch was closed; no newer value will come."""
 
 
