@@ -1,0 +1,253 @@
+"""Settings and their defaults, checked when they are loaded; a bad one is an error that names its field."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from vc_fallback.base.backoff import BackoffPolicy
+from vc_fallback.base.errors import ConfigurationError
+from vc_fallback.base.types import Role, Root, Tier, parse_root
+from vc_fallback.base.urls import BaseURL
+from vc_fallback.candidates import ALL_ROLES, Candidate, TLSSettings
+from vc_fallback.chain import NETWORKS, ChainIdentity
+
+MAINNET_SLOT = 12.0
+"""Defaults given in seconds are for slots of this duration and scale with the slot."""
+
+SHORTEST = 0.2
+"""A scaled default is never shorter than this, in seconds."""
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, hide_input_in_errors=True)
+
+    def scaled(self, field: str, slot_duration: float) -> float:
+        """Return a time in seconds: as it was set, or its default scaled to the slot."""
+        value: float = getattr(self, field)
+        if field in self.model_fields_set:
+            return value
+        return max(SHORTEST, value * slot_duration / MAINNET_SLOT)
+
+
+class StreamSettings(_Settings):
+    """Head streams (H2, H4–H6). Times in seconds scale with the slot unless set."""
+
+    connect_timeout: Positive = 3.0
+    """Seconds for name resolution, TCP and TLS of a stream (H2)."""
+    backoff_first: Positive = 1.0
+    """Seconds to wait after the first failure (H4)."""
+    backoff_cap: Positive = 16.0
+    """Longest wait in seconds between attempts (H4)."""
+    backoff_factor: Annotated[float, Field(ge=1, le=10)] = 2.0
+    """By how much each wait is longer than the one before (H4)."""
+    backoff_jitter: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    """Random part of each wait (H4)."""
+    head_silence: Positive | None = 2.5
+    """Slots without a current head after which the stream is verified by a poll; `null` switches the watchdog off (H5)."""
+    hard_clock: Positive | None = 8.5
+    """Slots without any head after which the stream is replaced all the same; `null` switches it off (H5)."""
+    transport_silence: Positive | None = 60.0
+    """Seconds without a byte on a connection that had sent comments; `null` switches it off (H5)."""
+    transport_silence_slots: Positive = 6.5
+    """As above in slots; the longer of the two counts (H5)."""
+    start_grace: Positive = 3.0
+    """Slots after the start within which a stream without a head is unknown rather than unhealthy (H6)."""
+    verify_timeout: Positive = 1.5
+    """Seconds for the poll of a verification (H5)."""
+
+
+class HeadSettings(_Settings):
+    """Delivery of heads (H12, H13, C8)."""
+
+    deliver_optimistic: bool = False
+    """Whether heads whose payload was not verified are delivered as usable (H12)."""
+    oldest: Annotated[int, Field(ge=1, le=2**20)] = 32
+    """Heads more than so many slots behind the clock are never delivered (H13)."""
+    buffer: Annotated[int, Field(ge=1, le=2**16)] = 64
+    """Heads that a subscriber may leave unread (C8)."""
+
+
+class WireSettings(_Settings):
+    """Limits of connections (Q15), in bytes unless said otherwise."""
+
+    response_body: Annotated[int, Field(gt=0, le=2**31)] = 64 * 2**20
+    error_body: Annotated[int, Field(gt=0, le=2**31)] = 2**20
+    event: Annotated[int, Field(gt=0, le=2**31)] = 16 * 2**20
+    """Largest event and line of an event stream."""
+    head: Annotated[int, Field(gt=0, le=2**24)] = 64 * 2**10
+    """All headers of a response together."""
+    concurrency: Annotated[int, Field(gt=0, le=2**16)] = 64
+    """Requests under way at once to one node; streams do not count."""
+    request_connect_timeout: Positive = 1.0
+    """Seconds for name resolution, TCP and TLS of a request (H2); scales with the slot unless set."""
+
+
+class ChainSettings(_Settings):
+    """An explicit chain identity (I1)."""
+
+    genesis_time: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """Unix time in seconds."""
+    genesis_validators_root: str
+    """`0x` and 64 hexadecimal digits."""
+    slot_duration: Positive
+    """Seconds."""
+    slots_per_epoch: Annotated[int, Field(ge=1, le=2**16)] = 32
+    preset: str = ""
+
+    @model_validator(mode="after")
+    def _root(self) -> Self:
+        parse_root(self.genesis_validators_root)
+        return self
+
+    def identity(self) -> ChainIdentity:
+        """Return the chain identity."""
+        return ChainIdentity(
+            genesis_time=self.genesis_time,
+            genesis_validators_root=Root(parse_root(self.genesis_validators_root)),
+            slot_duration=self.slot_duration,
+            slots_per_epoch=self.slots_per_epoch,
+            preset=self.preset,
+        )
+
+
+class CandidateSettings(_Settings):
+    """One beacon node."""
+
+    url: SecretStr
+    """Base URL; a path prefix, a query and user-info are kept (Q16)."""
+    name: str | None = None
+    tier: Tier = Tier.PRIMARY
+    roles: frozenset[Role] = ALL_ROLES
+    priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] = 0
+    headers: Mapping[str, SecretStr] = {}
+    ca: Path | None = None
+    """PEM file of the certificate authority to trust instead of the system's."""
+    certificate: Path | None = None
+    """PEM file of our client certificate."""
+    key: Path | None = None
+    """PEM file of its key, where it is not in the same file."""
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        BaseURL.parse(self.url.get_secret_value())
+        if self.key is not None and self.certificate is None:
+            raise ValueError("a key without a certificate")
+        for name, value in self.headers.items():
+            if not name.isascii() or not name or any(c <= " " or c in '"(),/:;<=>?@[\\]{}\x7f' for c in name):
+                raise ValueError("a header's name is not a token")
+            if any(c in "\r\n\0" for c in value.get_secret_value()):
+                raise ValueError("a header's value holds a line break or NUL")
+        return self
+
+    def candidate(self) -> Candidate:
+        """Return the candidate."""
+        return Candidate(
+            url=BaseURL.parse(self.url.get_secret_value()),
+            name=self.name,
+            tier=self.tier,
+            roles=self.roles,
+            priority=self.priority,
+            headers=tuple((name, value.get_secret_value()) for name, value in self.headers.items()),
+            tls=TLSSettings(self.ca, self.certificate, self.key),
+        )
+
+
+class FallbackConfig(_Settings):
+    """Everything that can be set. `network` names a known chain; `chain` spells one out; neither: the nodes are asked."""
+
+    candidates: tuple[CandidateSettings, ...] = ()
+    network: Literal["mainnet", "sepolia", "holesky", "hoodi", "gnosis"] | None = None
+    chain: ChainSettings | None = None
+    streams: StreamSettings = StreamSettings()
+    heads: HeadSettings = HeadSettings()
+    wire: WireSettings = WireSettings()
+
+    @model_validator(mode="after")
+    def _one_chain(self) -> Self:
+        if self.network is not None and self.chain is not None:
+            raise ValueError("network and chain exclude each other")
+        return self
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Check settings given as plain values.
+
+        :raises ConfigurationError: naming the first bad field; no value is repeated.
+        """
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            problem = str(first["msg"]).removeprefix("Value error, ")
+            raise ConfigurationError(_path(first["loc"]) or "configuration", problem) from None
+
+    @classmethod
+    def from_urls(cls, urls: Sequence[str], **settings: Any) -> Self:  # noqa: ANN401 - checked by `of`
+        """Make a configuration of primaries from base URLs, in order.
+
+        :raises ConfigurationError: as :meth:`of`.
+        """
+        return cls.of({"candidates": [{"url": url} for url in urls], **settings})
+
+    def identity(self) -> ChainIdentity | None:
+        """Return the configured chain identity, or `None` where the nodes are to be asked (I1)."""
+        if self.network is not None:
+            return NETWORKS[self.network]
+        return self.chain.identity() if self.chain is not None else None
+
+    def candidate_list(self) -> list[Candidate]:
+        """Return the configured candidates."""
+        return [settings.candidate() for settings in self.candidates]
+
+
+def _path(location: Sequence[int | str]) -> str:
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTimes:
+    """The times of head streams for one slot duration, all in seconds; `None` is switched off."""
+
+    connect_timeout: float
+    backoff: BackoffPolicy
+    head_silence: float | None
+    hard_clock: float | None
+    transport_silence: float | None
+    start_grace: float
+    verify_timeout: float
+
+    @classmethod
+    def of(cls, settings: StreamSettings, slot_duration: float) -> "StreamTimes":
+        """Work the settings out for a slot duration in seconds."""
+
+        def slots(value: float | None) -> float | None:
+            return None if value is None else value * slot_duration
+
+        def scaled(field: str) -> float:
+            return settings.scaled(field, slot_duration)
+
+        transport = None
+        if settings.transport_silence is not None:
+            transport = max(scaled("transport_silence"), settings.transport_silence_slots * slot_duration)
+        return cls(
+            connect_timeout=scaled("connect_timeout"),
+            backoff=BackoffPolicy(
+                first=scaled("backoff_first"),
+                factor=settings.backoff_factor,
+                cap=scaled("backoff_cap"),
+                jitter=settings.backoff_jitter,
+            ),
+            head_silence=slots(settings.head_silence),
+            hard_clock=slots(settings.hard_clock),
+            transport_silence=transport,
+            start_grace=settings.start_grace * slot_duration,
+            verify_timeout=scaled("verify_timeout"),
+        )

@@ -1,0 +1,263 @@
+"""The shared head cache and which head is delivered when (C1–C4, H7, H11–H13)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from vc_fallback.base.signals import HeadOutcome
+from vc_fallback.base.types import HeadSource, NodeId, PayloadStatus, Root, Slot
+from vc_fallback.chain import SlotClock
+from vc_fallback.decide.freshness import is_current
+from vc_fallback.decide.ledger import NodeHead, Standing
+
+AHEAD = 1
+"""A head more than so many slots ahead of the clock is refused (H13)."""
+
+SETTLE = 1 / 24
+"""Part of a slot in which an old head waits for a newer one of the same burst (H13)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A head as it is delivered: the node's own, with what was decided about it.
+
+    `voters` grows as later nodes show the same head; the first one is the node it is delivered from.
+    """
+
+    head: NodeHead
+    late: bool
+    reorg: bool
+    voters: dict[NodeId, None] = field(compare=False, default_factory=dict)
+
+    @property
+    def seen_by(self) -> tuple[NodeId, ...]:
+        """The nodes that have shown this head so far."""
+        return tuple(self.voters)
+
+
+class Decision(NamedTuple):
+    """What became of a head; `delivered` is set when it was delivered."""
+
+    head: NodeHead
+    outcome: HeadOutcome
+    delivered: Delivered | None = None
+
+
+class Delivery:
+    """Entries of all nodes, the delivered head, and the rules between them.
+
+    :param standing: says whether a node's heads may be delivered.
+    :param oldest: heads so many slots behind the clock are kept and not delivered (H13).
+    :param deliver_optimistic: whether optimistic heads count as usable (H12).
+    """
+
+    def __init__(
+        self, standing: Callable[[NodeId], Standing], *, oldest: int = 32, deliver_optimistic: bool = False
+    ) -> None:
+        self.entries: dict[NodeId, NodeHead] = {}
+        self.delivered: Delivered | None = None
+        self._standing = standing
+        self._oldest = oldest
+        self._deliver_optimistic = deliver_optimistic
+        self._pending: dict[NodeId, tuple[NodeHead, float]] = {}
+        self._said: dict[NodeId, PayloadStatus] = {}
+
+    def offer(self, head: NodeHead, now: float, slots: SlotClock | None) -> list[Decision]:
+        """Take a head that a node shows, and say what becomes of it and of heads that it ends the wait of.
+
+        An old head from a stream may be the first of a burst: nothing is said of it until :meth:`settle` or a newer head.
+
+        :param slots: the clock of the pinned chain, `None` while it is unknown: heads are kept, none is delivered.
+        """
+        node_id = head.node_id
+        standing = self._standing(node_id)
+        if standing is Standing.QUARANTINED:
+            return [Decision(head, HeadOutcome.WRONG_CHAIN)]
+        if slots is not None and head.slot > max(slots.slot_at(now), -AHEAD) + AHEAD:
+            return [Decision(head, HeadOutcome.FUTURE)]
+        decisions = self._end_wait(node_id)
+        previous = self.entries.get(node_id)
+        if head.same_block(previous) and previous is not None:
+            head = _merged(previous, head)
+        self.entries[node_id] = head
+        if slots is None or standing is Standing.UNVERIFIED or slots.before_genesis(now):
+            return [*decisions, Decision(head, HeadOutcome.BEHIND)]
+        if not self._usable(head):
+            outcome = HeadOutcome.OPTIMISTIC
+        elif head.slot < slots.slot_at(now) - self._oldest:
+            outcome = HeadOutcome.OLD
+        elif standing is Standing.HELD:
+            outcome = HeadOutcome.TIER
+        else:
+            outcome = self._outcome(head, previous)
+        if outcome is not HeadOutcome.DELIVERED:
+            return [*decisions, Decision(head, outcome)]
+        if head.source is HeadSource.STREAM and not is_current(head.slot, now, slots) and not self._is_delivered(head):
+            self._pending[node_id] = (head, now + SETTLE * slots.duration)
+            return decisions
+        return [*decisions, self._deliver(head, now, slots)]
+
+    @property
+    def next_settle(self) -> float | None:
+        """The moment in loop time at which :meth:`settle` has something to do, or `None`."""
+        return min((due for _, due in self._pending.values()), default=None)
+
+    def settle(self, now: float, slots: SlotClock) -> list[Decision]:
+        """Deliver the old heads whose burst is over, where they are still news."""
+        decisions = []
+        for node_id, (head, due) in list(self._pending.items()):
+            if now < due:
+                continue
+            del self._pending[node_id]
+            if self._standing(node_id) is Standing.ELIGIBLE and self._beats_delivered(head):
+                decisions.append(self._deliver(head, now, slots))
+            else:
+                decisions.append(Decision(head, HeadOutcome.BEHIND))
+        return decisions
+
+    def reconsider(self, now: float, slots: SlotClock | None) -> Delivered | None:
+        """Deliver the best eligible entry where it beats the delivered head: after a change of standing, chain or list."""
+        if slots is None or slots.before_genesis(now):
+            return None
+        best: NodeHead | None = None
+        best_votes = 0
+        wall = slots.slot_at(now)
+        for node_id, head in self.entries.items():
+            if node_id in self._pending or not wall - self._oldest <= head.slot <= wall + AHEAD:
+                continue
+            if not self._counts(node_id, head):
+                continue
+            votes = len(self.votes(head.slot).get(head.root, ()))
+            if best is None or (head.slot, votes) > (best.slot, best_votes):
+                best, best_votes = head, votes
+        if best is None or not self._beats_delivered(best):
+            return None
+        return self._deliver(best, now, slots).delivered
+
+    def forget(self, node_id: NodeId) -> list[Decision]:
+        """Drop a node's entry and what waits of it (H8)."""
+        decisions = self._end_wait(node_id)
+        self.entries.pop(node_id, None)
+        self._said.pop(node_id, None)
+        return decisions
+
+    def leave(self, node_id: NodeId) -> list[Decision]:
+        """Drop everything of a node that left the list; the delivered head passes to another node that showed it."""
+        decisions = self.forget(node_id)
+        delivered = self.delivered
+        if delivered is not None:
+            delivered.voters.pop(node_id, None)
+            if delivered.head.node_id == node_id and delivered.voters:
+                heir = next(iter(delivered.voters))
+                self.delivered = replace(delivered, head=replace(delivered.head, node_id=heir))
+        return decisions
+
+    def votes(self, slot: Slot) -> dict[Root, tuple[NodeId, ...]]:
+        """Say which eligible nodes stand behind which root at a slot, by their present heads (C4)."""
+        votes: dict[Root, tuple[NodeId, ...]] = {}
+        for node_id, head in self.entries.items():
+            if head.slot == slot and self._counts(node_id, head):
+                votes[head.root] = (*votes.get(head.root, ()), node_id)
+        return votes
+
+    def is_latest(self, slot: Slot) -> bool:
+        """Whether a slot is at or above the slot of every eligible entry (C2)."""
+        return all(slot >= head.slot for node_id, head in self.entries.items() if self._counts(node_id, head))
+
+    def newest_elsewhere(self, node_id: NodeId) -> Slot | None:
+        """Return the newest slot that any other node shows, whatever its standing short of quarantine (H5)."""
+        slots = [
+            head.slot
+            for other, head in self.entries.items()
+            if other != node_id and self._standing(other) is not Standing.QUARANTINED
+        ]
+        return max(slots, default=None)
+
+    def _usable(self, head: NodeHead) -> bool:
+        return self._deliver_optimistic or not head.optimistic
+
+    def _counts(self, node_id: NodeId, head: NodeHead) -> bool:
+        return self._usable(head) and self._standing(node_id) is Standing.ELIGIBLE
+
+    def _is_delivered(self, head: NodeHead) -> bool:
+        return self.delivered is not None and head.same_block(self.delivered.head)
+
+    def _beats_delivered(self, head: NodeHead) -> bool:
+        """Whether a head is news by its slot, or by more nodes behind it at the same slot."""
+        if self.delivered is None:
+            return True
+        current = self.delivered.head
+        if head.slot != current.slot:
+            return head.slot > current.slot
+        return head.root != current.root and self._outvotes(head, current)
+
+    def _outvotes(self, head: NodeHead, current: NodeHead) -> bool:
+        votes = self.votes(head.slot)
+        return len(votes.get(head.root, ())) > len(votes.get(current.root, ()))
+
+    def _outcome(self, head: NodeHead, previous: NodeHead | None) -> HeadOutcome:
+        """Apply C3 and C4 to the head of an eligible node, whose entry it is already."""
+        if self.delivered is None:
+            return HeadOutcome.DELIVERED
+        current = self.delivered.head
+        if head.same_block(current):
+            return self._vote(head)
+        if self._beats_delivered(head):
+            return HeadOutcome.DELIVERED
+        # The node we followed moved on: a reorg that we follow, also back to an older root (A → B → A is three).
+        followed = current.same_block(previous)
+        if followed or (head.slot == current.slot and head.node_id == current.node_id):
+            return HeadOutcome.DELIVERED
+        return HeadOutcome.BEHIND
+
+    def _vote(self, head: NodeHead) -> HeadOutcome:
+        """Count a node behind the delivered head; its payload status may be news (H11)."""
+        assert self.delivered is not None  # noqa: S101 - narrows the type for the checker
+        self.delivered.voters[head.node_id] = None
+        if head.payload_status is not None:
+            self._said[head.node_id] = head.payload_status
+        current = self.delivered.head.payload_status
+        return HeadOutcome.DUPLICATE if self._payload_status() == current else HeadOutcome.DELIVERED
+
+    def _payload_status(self) -> PayloadStatus | None:
+        """Return the delivered block's status: full while one of those that said full has not said empty since."""
+        said = set(self._said.values())
+        if PayloadStatus.FULL in said:
+            return PayloadStatus.FULL
+        return PayloadStatus.EMPTY if said else None
+
+    def _deliver(self, head: NodeHead, now: float, slots: SlotClock) -> Decision:
+        reorg = False
+        voters: dict[NodeId, None] = {head.node_id: None}
+        if self._is_delivered(head) and self.delivered is not None:
+            # Only the payload status is news; the head stays that of the node it was delivered from.
+            voters = self.delivered.voters
+            head = replace(head, payload_status=self._payload_status())
+            reorg = self.delivered.reorg
+        else:
+            reorg = self.delivered is not None and head.slot <= self.delivered.head.slot
+            self._said = {} if head.payload_status is None else {head.node_id: head.payload_status}
+            for node_id, entry in self.entries.items():
+                if head.same_block(entry) and self._counts(node_id, entry):
+                    voters[node_id] = None
+                    if entry.payload_status is not None:
+                        self._said[node_id] = entry.payload_status
+            head = replace(head, payload_status=self._payload_status())
+        late = head.received >= slots.start_of(Slot(head.slot + 1))
+        self.delivered = Delivered(head=head, late=late, reorg=reorg, voters=voters)
+        return Decision(head, HeadOutcome.DELIVERED, self.delivered)
+
+    def _end_wait(self, node_id: NodeId) -> list[Decision]:
+        waiting = self._pending.pop(node_id, None)
+        return [] if waiting is None else [Decision(waiting[0], HeadOutcome.BEHIND)]
+
+
+def _merged(previous: NodeHead, head: NodeHead) -> NodeHead:
+    """Keep what an earlier showing of the same block knew and this one leaves unknown (a poll, the other topic)."""
+    return replace(
+        head,
+        payload_status=head.payload_status or previous.payload_status,
+        optimistic=previous.optimistic if head.optimistic is None else head.optimistic,
+        current_epoch_dependent_root=head.current_epoch_dependent_root or previous.current_epoch_dependent_root,
+        next_epoch_dependent_root=head.next_epoch_dependent_root or previous.next_epoch_dependent_root,
+    )

@@ -1,0 +1,150 @@
+"""When a head stream is fresh, when it is to be verified or replaced, and what a verification means (H5, H6)."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from vc_fallback.base.signals import StreamState
+from vc_fallback.base.types import Slot
+from vc_fallback.chain import SlotClock
+from vc_fallback.config import StreamTimes
+from vc_fallback.decide.ledger import StreamFacts
+
+
+def is_current(slot: Slot, now: float, slots: SlotClock) -> bool:
+    """Whether a head's slot is the current or the previous one by the wall clock (H6); one that is early counts too."""
+    return slot >= slots.slot_at(now) - 1
+
+
+def subscription_healthy(stream: StreamFacts, now: float, slots: SlotClock | None, times: StreamTimes) -> bool | None:
+    """Say whether consumers should rely on this stream: fresh, not fresh, or unknown (H6).
+
+    Unknown before the chain is known, before genesis, within the start-up grace, and with the watchdog off.
+    """
+    if times.head_silence is None or slots is None or slots.before_genesis(now):
+        return None
+    if stream.stalled:
+        return False
+    if stream.last_current_at is None:
+        begun = max(stream.started, slots.start_of(Slot(0)))
+        return None if now < begun + times.start_grace else False
+    if stream.standing_connection:
+        return True
+    # A stream without a connection is fresh for as long as a silent one would be before it is looked at.
+    return now < stream.last_current_at + times.head_silence
+
+
+class Action(Enum):
+    """What the watchdog asks for."""
+
+    VERIFY = auto()
+    """Poll the node's own head beside the others' (:func:`judge`)."""
+    REPLACE = auto()
+    """The hard clock: open a new connection, then close the old one; one node at a time."""
+    RECONNECT = auto()
+    """Transport silence: the connection is dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What is due now, and the moment in loop time at which to look again at the latest."""
+
+    due: Action | None
+    again: float
+
+
+def watchdog(
+    stream: StreamFacts, newest_elsewhere: Slot | None, now: float, slots: SlotClock, times: StreamTimes
+) -> Watch:
+    """Look at one stream's clocks (H5). None runs before genesis, or without a request under way.
+
+    :param newest_elsewhere: the newest slot that any other node shows, or `None`.
+    """
+    genesis = slots.start_of(Slot(0))
+    next_slot = slots.start_of(Slot(max(0, slots.slot_at(now) + 1)))
+    if now < genesis or not stream.standing_connection or stream.requested is None:
+        return Watch(None, next_slot)
+    begun = max(stream.requested, genesis)
+    again = next_slot
+
+    if times.transport_silence is not None and stream.comments and stream.last_byte is not None:
+        dead = stream.last_byte + times.transport_silence
+        if now >= dead:
+            return Watch(Action.RECONNECT, again)
+        again = min(again, dead)
+
+    if times.hard_clock is not None:
+        hard = max(begun, stream.last_head_at or begun) + times.hard_clock
+        if now >= hard:
+            return Watch(Action.REPLACE, again)
+        again = min(again, hard)
+
+    if times.head_silence is not None:
+        due = max(begun, stream.last_current_at or begun) + times.head_silence
+        due = min(due, _missed_what_another_has(stream, newest_elsewhere, begun, now, slots))
+        if stream.verified is not None:
+            due = max(due, stream.verified + slots.duration)
+        if now >= due:
+            return Watch(Action.VERIFY, again)
+        again = min(again, due)
+    return Watch(None, again)
+
+
+def _missed_what_another_has(
+    stream: StreamFacts, newest_elsewhere: Slot | None, begun: float, now: float, slots: SlotClock
+) -> float:
+    """Return the end of the slot that another node has announced and this stream has not; infinity where there is none.
+
+    A connection that was opened within a slot may have missed that slot's head rightly.
+    """
+    if newest_elsewhere is None:
+        return float("inf")
+    slot = Slot(min(newest_elsewhere, slots.slot_at(now)))
+    if begun > slots.start_of(slot) or (stream.last_head is not None and stream.last_head.slot >= slot):
+        return float("inf")
+    return slots.start_of(Slot(slot + 1))
+
+
+class Verdict(Enum):
+    """What a verification found."""
+
+    STALLED = auto()
+    """The stream is not to be relied on: reconnect."""
+    BEHIND = auto()
+    """The node itself is behind: health's matter, no reconnect."""
+    MISSED = auto()
+    """Nobody has a newer head: missed slots, nothing."""
+
+
+def announced(stream: StreamFacts, slots: SlotClock) -> Slot:
+    """Return the slot up to which the present connection has announced what there was to announce.
+
+    The last head on it; before one, the node's head when it was made; where that is unknown, the slot before it.
+    """
+    since = stream.requested if stream.requested is not None else stream.started
+    if stream.last_head is not None and stream.last_head_at is not None and stream.last_head_at >= since:
+        return stream.last_head.slot
+    if stream.baseline is not None:
+        return stream.baseline
+    return Slot(slots.slot_at(since) - 1)
+
+
+def judge(own: Slot | None, streamed: Slot, elsewhere: Slot | None) -> Verdict:
+    """Say what a verification means (H5).
+
+    :param own: the slot of the node's own head by its poll, `None` when the poll failed.
+    :param streamed: what its stream has announced (:func:`announced`).
+    :param elsewhere: the newest slot that any other node shows, `None` where there is none.
+    """
+    others = -1 if elsewhere is None else elsewhere
+    if own is None:
+        return Verdict.STALLED if others > streamed else Verdict.MISSED
+    if own > streamed:
+        return Verdict.STALLED
+    return Verdict.BEHIND if others > own else Verdict.MISSED
+
+
+def state_of(stream: StreamFacts, healthy: bool | None) -> StreamState:
+    """Say in which state an open connection is shown: open, fresh or stalled."""
+    if stream.stalled:
+        return StreamState.STALLED
+    return StreamState.FRESH if healthy else StreamState.OPEN

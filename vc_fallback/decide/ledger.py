@@ -1,0 +1,118 @@
+"""What is known of every node: streams write facts of streams, checks write polls; decisions are functions over it."""
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from vc_fallback.base.signals import StreamState
+from vc_fallback.base.types import HeadSource, NodeId, PayloadStatus, Root, Slot
+from vc_fallback.chain import ChainIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHead:
+    """The head of one node, as it showed it (C1).
+
+    Dependent roots are named by the epoch they fix; `None` is unknown. `received` is loop time in seconds.
+    """
+
+    node_id: NodeId
+    slot: Slot
+    root: Root
+    received: float
+    source: HeadSource = HeadSource.STREAM
+    generation: int = 1
+    payload_status: PayloadStatus | None = None
+    optimistic: bool | None = None
+    current_epoch_dependent_root: Root | None = None
+    next_epoch_dependent_root: Root | None = None
+
+    def same_block(self, other: "NodeHead | None") -> bool:
+        """Whether both are the same block."""
+        return other is not None and self.slot == other.slot and self.root == other.root
+
+
+class Standing(Enum):
+    """Whether a node's heads may be delivered."""
+
+    ELIGIBLE = auto()
+    UNVERIFIED = auto()
+    """Its chain is not known yet (I1, G6)."""
+    QUARANTINED = auto()
+    """It is on another chain (N7)."""
+    HELD = auto()
+    """Held back by the tier gate (C5)."""
+
+
+@dataclass(slots=True)
+class StreamFacts:
+    """Facts of one node's head stream. Moments are loop time in seconds; those of a connection are of the present one."""
+
+    started: float
+    """When the stream came to the list."""
+    state: StreamState = StreamState.CONNECTING
+    requested: float | None = None
+    """When the request of the present connection was sent."""
+    baseline: Slot | None = None
+    """The node's head by its poll when the present connection was made (H14)."""
+    last_byte: float | None = None
+    comments: int = 0
+    """SSE comments on the present connection: some nodes never send one (H5)."""
+    last_head: NodeHead | None = None
+    """The last head that the stream announced; survives a reconnect (H6)."""
+    last_head_at: float | None = None
+    last_current_at: float | None = None
+    """When the last current head came (H6)."""
+    stalled: bool = False
+    """The verdict of the watchdog, until a new current head (H6)."""
+    verified: float | None = None
+    """When the stream was verified last (H5)."""
+
+    @property
+    def standing_connection(self) -> bool:
+        """Whether a request is under way: sent, and not ended."""
+        return self.requested is not None and self.state in CONNECTED
+
+    def connection_ended(self) -> None:
+        """Forget what belongs to a connection that has ended."""
+        self.requested = None
+        self.baseline = None
+        self.last_byte = None
+        self.comments = 0
+
+
+CONNECTED = frozenset({StreamState.REQUESTED, StreamState.OPEN, StreamState.FRESH, StreamState.STALLED})
+
+
+@dataclass(slots=True)
+class NodeFacts:
+    """Everything known of one node."""
+
+    stream: StreamFacts
+    identity: ChainIdentity | None = None
+    """What the node says its chain is; `None` before it was asked."""
+    mismatch: str = ""
+    """In which respect its chain is not the pinned one; empty when it fits or is unknown (N7)."""
+    version: str = ""
+
+    @property
+    def quarantined(self) -> bool:
+        """Whether the node is on another chain."""
+        return bool(self.mismatch)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Facts by node id, and the chain they are measured against."""
+
+    chain: ChainIdentity | None = None
+    """The pinned identity (I1)."""
+    nodes: dict[NodeId, NodeFacts] = field(default_factory=dict)
+
+    def standing(self, node_id: NodeId) -> Standing:
+        """Say whether a node's heads may be delivered."""
+        facts = self.nodes.get(node_id)
+        if facts is None or self.chain is None:
+            return Standing.UNVERIFIED
+        if facts.mismatch:
+            return Standing.QUARANTINED
+        return Standing.UNVERIFIED if facts.identity is None else Standing.ELIGIBLE
