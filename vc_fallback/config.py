@@ -48,7 +48,7 @@ class StreamSettings(_Settings):
     backoff_jitter: Annotated[float, Field(ge=0, lt=1)] = 0.2
     """Random part of each wait (H4)."""
     head_silence: Positive | None = 2.5
-    """Slots without a current head after which the stream is verified by a poll; `null` switches the watchdog off (H5)."""
+    """Slots without a current head until the stream is verified by a poll; `null` switches the watchdog off (H5)."""
     hard_clock: Positive | None = 8.5
     """Slots without any head after which the stream is replaced all the same; `null` switches it off (H5)."""
     transport_silence: Positive | None = 60.0
@@ -158,7 +158,7 @@ class CandidateSettings(_Settings):
 
 
 class FallbackConfig(_Settings):
-    """Everything that can be set. `network` names a known chain; `chain` spells one out; neither: the nodes are asked."""
+    """All settings. `network` names a known chain, `chain` spells one out; with neither the nodes are asked (I1)."""
 
     candidates: tuple[CandidateSettings, ...] = ()
     network: Literal["mainnet", "sepolia", "holesky", "hoodi", "gnosis"] | None = None

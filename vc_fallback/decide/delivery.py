@@ -65,7 +65,8 @@ class Delivery:
     def offer(self, head: NodeHead, now: float, slots: SlotClock | None) -> list[Decision]:
         """Take a head that a node shows, and say what becomes of it and of heads that it ends the wait of.
 
-        An old head from a stream may be the first of a burst: nothing is said of it until :meth:`settle` or a newer head.
+        An old head from a stream may be the first of a burst: nothing is said of it before :meth:`settle` or a newer
+        head.
 
         :param slots: the clock of the pinned chain, `None` while it is unknown: heads are kept, none is delivered.
         """
@@ -95,7 +96,7 @@ class Delivery:
         if head.source is HeadSource.STREAM and not is_current(head.slot, now, slots) and not self._is_delivered(head):
             self._pending[node_id] = (head, now + SETTLE * slots.duration)
             return decisions
-        return [*decisions, self._deliver(head, now, slots)]
+        return [*decisions, self._deliver(head, slots)]
 
     @property
     def next_settle(self) -> float | None:
@@ -110,13 +111,13 @@ class Delivery:
                 continue
             del self._pending[node_id]
             if self._standing(node_id) is Standing.ELIGIBLE and self._beats_delivered(head):
-                decisions.append(self._deliver(head, now, slots))
+                decisions.append(self._deliver(head, slots))
             else:
                 decisions.append(Decision(head, HeadOutcome.BEHIND))
         return decisions
 
     def reconsider(self, now: float, slots: SlotClock | None) -> Delivered | None:
-        """Deliver the best eligible entry where it beats the delivered head: after a change of standing, chain or list."""
+        """Deliver the best eligible entry where it is news: after a change of standing, chain or list."""
         if slots is None or slots.before_genesis(now):
             return None
         best: NodeHead | None = None
@@ -132,13 +133,12 @@ class Delivery:
                 best, best_votes = head, votes
         if best is None or not self._beats_delivered(best):
             return None
-        return self._deliver(best, now, slots).delivered
+        return self._deliver(best, slots).delivered
 
     def forget(self, node_id: NodeId) -> list[Decision]:
         """Drop a node's entry and what waits of it (H8)."""
         decisions = self._end_wait(node_id)
         self.entries.pop(node_id, None)
-        self._said.pop(node_id, None)
         return decisions
 
     def leave(self, node_id: NodeId) -> list[Decision]:
@@ -226,7 +226,7 @@ class Delivery:
             return PayloadStatus.FULL
         return PayloadStatus.EMPTY if said else None
 
-    def _deliver(self, head: NodeHead, now: float, slots: SlotClock) -> Decision:
+    def _deliver(self, head: NodeHead, slots: SlotClock) -> Decision:
         reorg = False
         voters: dict[NodeId, None] = {head.node_id: None}
         if self._is_delivered(head) and self.delivered is not None:

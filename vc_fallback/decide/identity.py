@@ -13,9 +13,9 @@ def agreed_identity(
 ) -> ChainIdentity | None:
     """Return the identity of the largest agreeing set of primaries that answered, or `None` to wait.
 
-    A strict majority of all primaries decides at once. When enough time has gone by (`waited`), those that answered decide:
-    the largest set, ties by list order. Agreement is about genesis, preset and slot; the longest fork schedule of the
-    agreeing set is taken, since a node may not have been told of a coming fork yet.
+    A strict majority of all primaries decides at once. When enough time has gone by (`waited`), those that answered
+    decide: the largest set, ties by list order. Agreement is about genesis, preset and slot; the longest fork schedule
+    of the agreeing set is taken, since a node may not have been told of a coming fork yet.
 
     :param answers: identities by node id.
     :param primaries: all primaries in list order, whether they answered or not.

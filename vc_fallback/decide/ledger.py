@@ -45,7 +45,7 @@ class Standing(Enum):
 
 @dataclass(slots=True)
 class StreamFacts:
-    """Facts of one node's head stream. Moments are loop time in seconds; those of a connection are of the present one."""
+    """Facts of one node's head stream. Moments are loop time; what belongs to a connection is of the present one."""
 
     started: float
     """When the stream came to the list."""
