@@ -1,0 +1,310 @@
+"""Several real beacon nodes (Lodestar 1.5.1) and a validator client on one chain, on this machine.
+
+Only the standard library is needed. Nodes are numbered from 1. Number 0 is one more node, which only the validators
+use: whatever happens to the others, a block is proposed in every slot, and that all nodes pause for an epoch, after
+which the chain would never go on by itself, cannot come about.
+"""
+
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from scripts.lodestar import launch, links, processes, rest
+from scripts.lodestar.errors import MisuseError
+from scripts.lodestar.launch import VC, node_name
+from scripts.lodestar.modules import ensure_modules, locked
+from scripts.lodestar.rest import Head
+from scripts.lodestar.state import FILE, State, default_directory, free_ports, load
+
+Execution = Literal["ok", "syncing", "error", "invalid"]
+Condition = Literal["running", "frozen", "dead"]
+MOST_NODES = 8
+# How long one command waits for another one that works on the same devnet; `up` is the longest.
+LOCK_LIMIT = 150.0
+LOCK = ".lock"
+
+
+class Devnet:
+    """A devnet in one directory; any number of objects and commands may work on the same one in turn.
+
+    `slot_duration` is 1 or 2 seconds and `nodes` 1 to 8; both matter to `up` only. Time limits are in seconds. Every
+    method raises `DevnetError` when it cannot do what it says, or not within its time limit.
+    """
+
+    def __init__(self, directory: Path | None = None, *, slot_duration: int = 1, nodes: int = 3) -> None:
+        if slot_duration not in (1, 2):
+            raise MisuseError(f"the slot duration must be 1 or 2 seconds, not {slot_duration}")
+        if not 1 <= nodes <= MOST_NODES:
+            raise MisuseError(f"the number of nodes must be 1 to {MOST_NODES}, not {nodes}")
+        self.directory = (directory or default_directory()).absolute()
+        self._slot_duration = slot_duration
+        self._nodes = nodes
+
+    def up(self, *, validators: bool = True, timeout: float = 120.0) -> None:
+        """Start and link the nodes, start the validators, and wait until all nodes have the same new head.
+
+        Lodestar's modules are installed before that, outside of `timeout`. When it fails nothing is left running, and
+        the error's `detail` is the end of a log. Without `validators` there is no block until
+        `validator_client` is called.
+        """
+        modules = ensure_modules()
+        deadline = time.monotonic() + timeout
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with locked(self.directory / LOCK, LOCK_LIMIT):
+            old = load(self.directory)
+            if old is not None and any(processes.is_running(process) for process in old.processes.values()):
+                raise MisuseError(f"a devnet is running in {self.directory} already")
+            if old is None and any(entry.name != LOCK for entry in self.directory.iterdir()):
+                raise MisuseError(f"{self.directory} holds something that is not a devnet")
+            self._remove_data()
+            ports = free_ports(2 * (self._nodes + 1))
+            state = State(
+                slot_duration=self._slot_duration,
+                nodes=self._nodes,
+                # Each process needs about 2 s of processor time to start; the tests' machines have two cores.
+                genesis_time=int(time.time()) + 4 + 2 * self._nodes,
+                rest_ports=ports[::2],
+                p2p_ports=ports[1::2],
+            )
+            try:
+                for number in range(self._nodes + 1):
+                    launch.start_node(self.directory, state, number, modules)
+                launch.await_rest(self.directory, state, 0, deadline)
+                if validators:
+                    launch.start_validators(self.directory, state, [0], modules)
+                for number in range(1, self._nodes + 1):
+                    launch.await_rest(self.directory, state, number, deadline)
+                self._make_links(state, deadline)
+                if validators:
+                    launch.await_common_head(self.directory, state, range(self._nodes + 1), deadline)
+            except BaseException:
+                self._kill_all(state)
+                raise
+
+    def down(self) -> bool:
+        """Kill everything and remove the data; says whether there was anything."""
+        if not (self.directory / FILE).exists():
+            return False
+        with locked(self.directory / LOCK, LOCK_LIMIT):
+            state = load(self.directory)
+            if state is None:
+                return False
+            self._kill_all(state)
+            self._remove_data()
+            (self.directory / LOCK).unlink()
+            if not any(self.directory.iterdir()):
+                self.directory.rmdir()
+            return True
+
+    def kill(self, number: int) -> None:
+        """SIGKILL a node."""
+        with self._working(number) as state:
+            if not processes.kill(state.processes[node_name(number)]):
+                raise MisuseError(f"node {number} is not running")
+
+    def freeze(self, number: int) -> None:
+        """SIGSTOP a node: its connections stay, nothing is answered."""
+        with self._working(number) as state:
+            self._signal(state, number, signal.SIGSTOP)
+
+    def thaw(self, number: int, *, timeout: float = 30.0) -> None:
+        """SIGCONT a frozen node and make the links again that its peers gave up meanwhile."""
+        deadline = time.monotonic() + timeout
+        with self._working(number) as state:
+            self._signal(state, number, signal.SIGCONT)
+            launch.await_rest(self.directory, state, number, deadline)
+            self._make_links(state, deadline)
+
+    def restart(self, number: int, *, timeout: float = 60.0) -> None:
+        """Start a killed node (kill and start a running one) with the same data, genesis time and ports, and link it.
+
+        Returns once it answers and is linked; it may still be catching up.
+        """
+        modules = ensure_modules()
+        deadline = time.monotonic() + timeout
+        with self._working(number) as state:
+            processes.kill(state.processes[node_name(number)])
+            launch.start_node(self.directory, state, number, modules)
+            launch.await_rest(self.directory, state, number, deadline)
+            self._make_links(state, deadline)
+
+    def peer(self, one: int, other: int, *, timeout: float = 30.0) -> None:
+        """Link two nodes again."""
+        with self._working(one, other) as state:
+            self._relink(state, state.cut - {_pair(one, other)}, timeout)
+
+    def unpeer(self, one: int, other: int, *, timeout: float = 30.0) -> None:
+        """Cut the link between two nodes.
+
+        Nodes that end up apart from the largest group of linked nodes get no more blocks: they lose their link to the
+        validators' node too. Of groups of the same size the one with the lowest number counts as the largest.
+        """
+        with self._working(one, other) as state:
+            self._relink(state, state.cut | {_pair(one, other)}, timeout)
+
+    def isolate(self, number: int, *, timeout: float = 30.0) -> None:
+        """Cut all links of a node."""
+        with self._working(number) as state:
+            pairs = {_pair(number, other) for other in range(1, state.nodes + 1) if other != number}
+            self._relink(state, state.cut | pairs, timeout)
+
+    def rejoin(self, number: int, *, timeout: float = 30.0) -> None:
+        """Link a node with all others again."""
+        with self._working(number) as state:
+            self._relink(state, {pair for pair in state.cut if number not in pair}, timeout)
+
+    def execution(self, number: int, mode: Execution) -> None:
+        """Break or mend a node's execution engine, from its next call on; a restart does not mend it."""
+        with self._working(number):
+            file = launch.engine_file(self.directory, number)
+            if mode == "ok":
+                file.unlink(missing_ok=True)
+            else:
+                file.write_text(mode)
+
+    def validator_client(self, numbers: Sequence[int] = (0,)) -> None:
+        """(Re)start Lodestar's validator client on the nodes given, in the order in which it should prefer them."""
+        modules = ensure_modules()
+        with self._working(*numbers, lowest=0) as state:
+            if VC in state.processes:
+                processes.kill(state.processes[VC])
+            launch.start_validators(self.directory, state, numbers, modules)
+
+    def heal(self, *, timeout: float = 90.0) -> Head:
+        """Undo every fault: all nodes and the validators run, nothing is frozen, broken or cut.
+
+        Returns the head that all nodes have in the end.
+        """
+        modules = ensure_modules()
+        deadline = time.monotonic() + timeout
+        with self._working() as state:
+            everyone = range(state.nodes + 1)
+            state.cut = set()
+            state.save(self.directory)
+            for number in everyone:
+                launch.engine_file(self.directory, number).unlink(missing_ok=True)
+                match _condition(state, number):
+                    case "frozen":
+                        self._signal(state, number, signal.SIGCONT)
+                    case "dead":
+                        launch.start_node(self.directory, state, number, modules)
+                    case "running":
+                        pass
+            for number in everyone:
+                launch.await_rest(self.directory, state, number, deadline)
+            if VC not in state.processes or not processes.is_running(state.processes[VC]):
+                launch.start_validators(self.directory, state, [0], modules)
+            self._make_links(state, deadline)
+            return launch.await_common_head(self.directory, state, everyone, deadline)
+
+    def await_common_head(self, numbers: Sequence[int] | None = None, *, timeout: float = 60.0) -> Head:
+        """Wait until the nodes given (all by default) report the same head, at most one slot old."""
+        state = self._load()
+        deadline = time.monotonic() + timeout
+        return launch.await_common_head(self.directory, state, numbers or range(1, state.nodes + 1), deadline)
+
+    def head(self, number: int, *, timeout: float = 2.0) -> Head:
+        """The head a node reports.
+
+        :raises RestError: it does not answer.
+        """
+        return rest.head(self._load(number).rest_ports[number], timeout)
+
+    def url(self, number: int) -> str:
+        """A node's base URL."""
+        return f"http://{rest.HOST}:{self._load(number).rest_ports[number]}"
+
+    def condition(self, number: int) -> Condition:
+        """What the system says about a node's process."""
+        return _condition(self._load(number), number)
+
+    def validators_running(self) -> bool:
+        """True while the validator client runs."""
+        process = self._load().processes.get(VC)
+        return process is not None and processes.is_running(process)
+
+    @property
+    def urls(self) -> list[str]:
+        """Base URLs of nodes 1 to N."""
+        return [self.url(number) for number in self.numbers]
+
+    @property
+    def numbers(self) -> range:
+        """1 to N."""
+        return range(1, self._load().nodes + 1)
+
+    @property
+    def genesis_time(self) -> int:
+        """Unix seconds."""
+        return self._load().genesis_time
+
+    @property
+    def slot_duration(self) -> int:
+        """Seconds."""
+        return self._load().slot_duration
+
+    def slot_now(self) -> int:
+        """The slot of this moment; negative before genesis."""
+        return launch.slot_now(self._load())
+
+    def _load(self, *numbers: int) -> State:
+        """The present state; node numbers are checked, 0 being allowed."""
+        state = load(self.directory)
+        if state is None:
+            raise MisuseError(f"no devnet in {self.directory}")
+        for number in numbers:
+            if not 0 <= number <= state.nodes:
+                raise MisuseError(f"there is no node {number}: the devnet has nodes 1 to {state.nodes}")
+        return state
+
+    @contextmanager
+    def _working(self, *numbers: int, lowest: int = 1) -> Iterator[State]:
+        """Alone on the devnet, with its state."""
+        self._load(*numbers)
+        with locked(self.directory / LOCK, LOCK_LIMIT):
+            state = self._load(*numbers)
+            if any(number < lowest for number in numbers):
+                raise MisuseError(f"there is no node 0: the devnet has nodes 1 to {state.nodes}")
+            yield state
+
+    def _signal(self, state: State, number: int, what: signal.Signals) -> None:
+        if not processes.send(state.processes[node_name(number)], what):
+            raise MisuseError(f"node {number} is not running")
+
+    def _relink(self, state: State, cut: set[tuple[int, int]], timeout: float) -> None:
+        state.cut = cut
+        state.save(self.directory)
+        self._make_links(state, time.monotonic() + timeout)
+
+    def _make_links(self, state: State, deadline: float) -> None:
+        awake = [number for number in range(state.nodes + 1) if _condition(state, number) == "running"]
+        links.make_links(state, awake, deadline)
+
+    def _kill_all(self, state: State) -> None:
+        for process in state.processes.values():
+            processes.kill(process)
+
+    def _remove_data(self) -> None:
+        """Remove what a devnet leaves in its directory, and only that."""
+        for entry in list(self.directory.iterdir()):
+            if entry.is_dir() and (entry.name == VC or entry.name.startswith("node-")):
+                shutil.rmtree(entry)
+            elif entry.suffix == ".log" or entry.name == FILE:
+                entry.unlink()
+
+
+def _pair(one: int, other: int) -> tuple[int, int]:
+    if one == other:
+        raise MisuseError("a link needs two different nodes")
+    return min(one, other), max(one, other)
+
+
+def _condition(state: State, number: int) -> Condition:
+    process = state.processes[node_name(number)]
+    if not processes.is_running(process):
+        return "dead"
+    return "frozen" if processes.is_frozen(process) else "running"

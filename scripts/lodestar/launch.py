@@ -1,0 +1,147 @@
+"""Starting Lodestar's nodes and validator client, and waiting for what they should do then."""
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from scripts.lodestar import processes, rest
+from scripts.lodestar.errors import DevnetError
+from scripts.lodestar.modules import HERE
+from scripts.lodestar.rest import Head, RestError
+from scripts.lodestar.state import State
+
+VALIDATORS = 8
+# The validators' node never calls itself syncing, so that a chain goes on after any pause (slots).
+TOLERANCE = 1_000_000
+LOG_TAIL = 15
+VC = "vc"
+
+
+def node_name(number: int) -> str:
+    """The key of a node among the processes, and its folder's name."""
+    return f"node-{number}"
+
+
+def engine_file(directory: Path, number: int) -> Path:
+    """The file that breaks a node's execution engine; see launcher.mjs."""
+    return directory / node_name(number) / "engine"
+
+
+def start_node(directory: Path, state: State, number: int, modules: Path) -> None:
+    """Start one node and note its process."""
+    extra = {"DEVNET_ENGINE_FILE": str(engine_file(directory, number))}
+    if number == 0:
+        extra["DEVNET_TOLERANCE"] = str(TOLERANCE)
+    arguments = [
+        *("dev", "--genesisValidators", str(VALIDATORS), "--genesisTime", str(state.genesis_time)),
+        *("--eth1", "false", "--execution.engineMock"),
+        *("--rest", "--rest.address", rest.HOST, "--rest.port", str(state.rest_ports[number])),
+        *("--rest.namespace", "*"),
+        *("--listenAddress", rest.HOST, "--port", str(state.p2p_ports[number])),
+        *("--discv5", "false", "--targetPeers", str(state.nodes + 1)),
+    ]
+    _start(directory, state, node_name(number), arguments, extra, modules)
+
+
+def start_validators(directory: Path, state: State, numbers: Sequence[int], modules: Path) -> None:
+    """Start the validator client on the nodes given and note its process."""
+    urls = [f"http://{rest.HOST}:{state.rest_ports[number]}" for number in numbers]
+    arguments = [
+        *("validator", "--network", "dev", "--interopIndexes", f"0..{VALIDATORS - 1}"),
+        *("--beaconNodes", *urls),
+    ]
+    _start(directory, state, VC, arguments, {}, modules)
+
+
+def _start(
+    directory: Path, state: State, name: str, arguments: Sequence[str], extra: dict[str, str], modules: Path
+) -> None:
+    folder = directory / name
+    folder.mkdir(exist_ok=True)
+    command = [
+        *("node", str(HERE / "launcher.mjs"), *arguments),
+        *("--dataDir", str(folder / "data"), "--logFile", "none"),
+        *("--params.SECONDS_PER_SLOT", str(state.slot_duration)),
+        *("--params.ALTAIR_FORK_EPOCH", "0", "--params.BELLATRIX_FORK_EPOCH", "0"),
+        *("--params.TERMINAL_TOTAL_DIFFICULTY", "0", "--params.CAPELLA_FORK_EPOCH", "0"),
+    ]
+    # The minimal preset has epochs of 8 slots; NODE_BACKEND spares a native build of bcrypto.
+    environment = os.environ | extra
+    environment |= {"LODESTAR_PRESET": "minimal", "NODE_BACKEND": "js", "DEVNET_MODULES": str(modules)}
+    # Each has a working directory of its own, because `dev` writes genesis.ssz there.
+    state.processes[name] = processes.spawn(
+        command, directory=folder, environment=environment, log=log_file(directory, name)
+    )
+    state.save(directory)
+
+
+def log_file(directory: Path, name: str) -> Path:
+    """Where a process writes its output."""
+    return directory / f"{name}.log"
+
+
+def check_alive(directory: Path, state: State, name: str) -> None:
+    """:raises DevnetError: the process ended; with the end of its log."""
+    if not processes.is_running(state.processes[name]):
+        raise DevnetError(f"{name} ended by itself", log_tail(directory, name))
+
+
+def log_tail(directory: Path, name: str) -> str:
+    """The last lines a process wrote."""
+    try:
+        lines = log_file(directory, name).read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-LOG_TAIL:])
+
+
+def await_rest(directory: Path, state: State, number: int, deadline: float) -> None:
+    """Wait until a node answers requests.
+
+    :raises DevnetError: it ended, or did not answer before `deadline` (monotonic seconds).
+    """
+    while True:
+        check_alive(directory, state, node_name(number))
+        try:
+            rest.peer_id(state.rest_ports[number])
+        except RestError:
+            if time.monotonic() >= deadline:
+                name = node_name(number)
+                raise DevnetError(f"{name} does not answer in time", log_tail(directory, name)) from None
+            time.sleep(0.05)
+        else:
+            return
+
+
+def slot_now(state: State) -> int:
+    """The slot of this moment; negative before genesis."""
+    return int((time.time() - state.genesis_time) // state.slot_duration)
+
+
+def await_common_head(directory: Path, state: State, numbers: Sequence[int], deadline: float) -> Head:
+    """Wait until the nodes given report the same head, at most one slot old.
+
+    :raises DevnetError: they did not before `deadline` (monotonic seconds), or one of them ended.
+    """
+    while True:
+        heads: dict[int, Head | str] = {}
+        for number in numbers:
+            check_alive(directory, state, node_name(number))
+            try:
+                heads[number] = rest.head(state.rest_ports[number])
+            except RestError as error:
+                heads[number] = str(error)
+        first = next(iter(heads.values()))
+        if (
+            isinstance(first, Head)
+            and first.slot >= max(1, slot_now(state) - 1)
+            and all(other == first for other in heads.values())
+        ):
+            return first
+        if time.monotonic() >= deadline:
+            seen = ", ".join(
+                f"node {number}: {head.slot if isinstance(head, Head) else head}" for number, head in heads.items()
+            )
+            raise DevnetError(f"no common head in slot {slot_now(state)} ({seen})", log_tail(directory, VC))
+        time.sleep(0.05)

@@ -1,0 +1,48 @@
+"""One devnet of three real beacon nodes with 1 s slots for the whole run."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scripts.lodestar.devnet import Devnet
+from scripts.lodestar.modules import missing_tools
+from scripts.lodestar.tether import tethered
+
+HERE = Path(__file__).parent
+# The first test waits for the npm modules and for the nodes.
+FIRST_TEST_LIMIT = 900
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    first = True
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.devnet)
+            if first:
+                item.add_marker(pytest.mark.timeout(FIRST_TEST_LIMIT))
+            elif item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(180))
+            first = False
+
+
+@pytest.fixture(scope="session")
+def devnet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Devnet]:
+    """The devnet as the test before left it."""
+    missing = missing_tools()
+    if missing:
+        reason = f"real beacon nodes need {' and '.join(missing)}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with tethered(Devnet(tmp_path_factory.mktemp("devnet"), nodes=3, slot_duration=1)) as devnet:
+        devnet.up()
+        yield devnet
+
+
+@pytest.fixture
+def healthy_devnet(devnet: Devnet) -> Devnet:
+    """The devnet with all faults of earlier tests undone: three nodes on the same new head."""
+    devnet.heal()
+    return devnet

@@ -1,0 +1,104 @@
+"""The devnet itself does what its faults promise; the library has no part in these tests."""
+
+import time
+from collections.abc import Callable
+
+from scripts.lodestar.devnet import Devnet
+from scripts.lodestar.rest import RestError
+from tests.devnet.recorder import Recorder
+
+
+def eventually(holds: Callable[[], bool], limit: float) -> bool:
+    deadline = time.monotonic() + limit
+    while time.monotonic() < deadline:
+        if holds():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def lag(devnet: Devnet, number: int) -> int:
+    return devnet.slot_now() - devnet.head(number).slot
+
+
+def missing_slots(recorder: Recorder) -> set[int]:
+    slots = recorder.slots
+    return set(range(slots[0], slots[-1] + 1)) - set(slots)
+
+
+def test_the_nodes_share_one_chain_with_a_head_in_every_slot(healthy_devnet: Devnet) -> None:
+    """Ground of scenario 55."""
+    urls = healthy_devnet.urls
+    with Recorder(urls[0]) as first, Recorder(urls[1]) as second, Recorder(urls[2]) as third:
+        start = healthy_devnet.slot_now() + 1
+        for recorder in (first, second, third):
+            recorder.wait_for_slot(start + 8, 20)
+    roots = [{head.slot: head.root for head in recorder.heads} for recorder in (first, second, third)]
+    for slot in range(start + 1, start + 9):
+        assert len({of_node[slot] for of_node in roots}) == 1
+
+
+def test_the_chain_goes_on_without_a_missed_slot_while_a_node_is_dead_and_another_frozen(
+    healthy_devnet: Devnet,
+) -> None:
+    """Ground of scenarios 56 and 57; the killed node follows again after its restart, the frozen one after its thaw."""
+    with Recorder(healthy_devnet.url(3)) as recorder:
+        recorder.wait_for_slot(healthy_devnet.slot_now(), 5)
+        healthy_devnet.kill(1)
+        assert healthy_devnet.condition(1) == "dead"
+        healthy_devnet.freeze(2)
+        assert healthy_devnet.condition(2) == "frozen"
+        recorder.wait_for_slot(recorder.slots[-1] + 8, 20)
+        assert not missing_slots(recorder)
+        healthy_devnet.thaw(2)
+        healthy_devnet.await_common_head([2, 3], timeout=20)
+        healthy_devnet.restart(1)
+        healthy_devnet.await_common_head(timeout=60)
+    assert not missing_slots(recorder)
+
+
+def test_a_frozen_node_answers_nothing_and_sends_its_missed_heads_when_thawed(healthy_devnet: Devnet) -> None:
+    """Ground of scenario 57."""
+    with Recorder(healthy_devnet.url(1)) as recorder:
+        recorder.wait_for_slot(healthy_devnet.slot_now(), 5)
+        healthy_devnet.freeze(1)
+        before = len(recorder.heads)
+        try:
+            healthy_devnet.head(1, timeout=1)
+        except RestError:
+            pass
+        else:
+            raise AssertionError("a frozen node answered")
+        time.sleep(3)
+        assert len(recorder.heads) == before
+        healthy_devnet.thaw(1)
+        recorder.wait_for_slot(healthy_devnet.slot_now() - 1, 5)
+    assert len(recorder.heads) >= before + 3
+
+
+def test_a_broken_execution_engine_makes_heads_optimistic_until_it_is_mended(healthy_devnet: Devnet) -> None:
+    """Ground of scenario 58."""
+    healthy_devnet.execution(3, "syncing")
+    assert eventually(lambda: healthy_devnet.head(3).optimistic, 5)
+    assert not healthy_devnet.head(1).optimistic
+    healthy_devnet.execution(3, "ok")
+    assert eventually(lambda: not healthy_devnet.head(3).optimistic, 10)
+
+
+def test_an_unreachable_execution_engine_keeps_a_node_on_its_head_until_it_is_mended(healthy_devnet: Devnet) -> None:
+    """Ground of scenario 58."""
+    healthy_devnet.execution(3, "error")
+    assert eventually(lambda: lag(healthy_devnet, 3) >= 3, 10)
+    healthy_devnet.execution(3, "ok")
+    healthy_devnet.await_common_head(timeout=40)
+
+
+def test_a_node_without_links_falls_behind_until_it_is_linked_again(healthy_devnet: Devnet) -> None:
+    """Ground of scenario 59."""
+    healthy_devnet.unpeer(1, 2)
+    healthy_devnet.unpeer(1, 3)
+    assert eventually(lambda: lag(healthy_devnet, 1) >= 4, 15)
+    assert lag(healthy_devnet, 2) <= 1
+    healthy_devnet.peer(1, 2)
+    healthy_devnet.peer(1, 3)
+    healthy_devnet.await_common_head(timeout=40)
