@@ -16,6 +16,7 @@ COMMENT_LIMIT = 1024
 """Bytes of a comment that are handed out; the rest of a longer one is left away."""
 
 _BOM = b"\xef\xbb\xbf"
+_CR = 0x0D  # as a number: `in` with a number is several times as fast on a short piece as with bytes
 _PIECE = 64 * 2**10
 _RETRY_DIGITS = 18
 
@@ -120,7 +121,7 @@ class SSEDecoder:
         if self._after_cr and piece:
             self._after_cr = False
             piece = piece.removeprefix(b"\n")
-        if b"\r" in piece:
+        if _CR in piece:
             self._after_cr = piece.endswith(b"\r")
             piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = piece.split(b"\n")
@@ -180,10 +181,13 @@ class SSEDecoder:
                 self._event_type = ""
                 self._retry = None
                 self._dropping = False
-            elif line.startswith(b"data:"):  # the two usual fields, without a search for the colon
-                self._append(line[6:] if line.startswith(b" ", 5) else line[5:])
-            elif line.startswith(b"event:"):
-                self._event_type = line[6:].removeprefix(b" ").decode("utf-8", "replace")
+            # The usual spellings first, without a search for the colon. A slice that is compared beats startswith().
+            elif line[:6] == b"data: ":
+                self._append(line[6:])
+            elif line[:7] == b"event: ":
+                self._event_type = line[7:].decode("utf-8", "replace")
+            elif line[:5] == b"data:":
+                self._append(line[5:])
             elif line.startswith(b":"):
                 self._comment(line)
             else:
