@@ -58,7 +58,11 @@ class StreamSettings(_Settings):
     start_grace: Positive = 3.0
     """Slots after the start within which a stream without a head is unknown rather than unhealthy (H6)."""
     verify_timeout: Positive = 1.5
-    """Seconds for the poll of a verification (H5)."""
+    """Seconds for a poll: of a verification (H5), and of what a node is asked when its stream connects."""
+    check_interval: Positive = 2.0
+    """Seconds until a node that was out of reach is checked; a good check ends the backoff (H4, N2)."""
+    check_cap: Positive = 60.0
+    """Longest time in seconds between such checks (N2)."""
 
 
 class HeadSettings(_Settings):
@@ -223,6 +227,8 @@ class StreamTimes:
     transport_silence: float | None
     start_grace: float
     verify_timeout: float
+    check: BackoffPolicy
+    """Between checks of a node that is not healthy (N2)."""
 
     @classmethod
     def of(cls, settings: StreamSettings, slot_duration: float) -> "StreamTimes":
@@ -250,4 +256,7 @@ class StreamTimes:
             transport_silence=transport,
             start_grace=settings.start_grace * slot_duration,
             verify_timeout=scaled("verify_timeout"),
+            check=BackoffPolicy(
+                first=scaled("check_interval"), cap=scaled("check_cap"), jitter=settings.backoff_jitter
+            ),
         )

@@ -143,8 +143,6 @@ def judge(own: Slot | None, streamed: Slot, elsewhere: Slot | None) -> Verdict:
     return Verdict.BEHIND if others > own else Verdict.MISSED
 
 
-def state_of(stream: StreamFacts, healthy: bool | None) -> StreamState:
-    """Say in which state an open connection is shown: open, fresh or stalled."""
-    if stream.stalled:
-        return StreamState.STALLED
+def state_of(healthy: bool | None) -> StreamState:
+    """Say how an open connection is shown: open or fresh. Stalled is said once, when the watchdog finds it."""
     return StreamState.FRESH if healthy else StreamState.OPEN

@@ -13,7 +13,15 @@ from vc_fallback.base.redact import printable
 from vc_fallback.base.types import NodeId
 from vc_fallback.chain import ChainIdentity
 from vc_fallback.node.error_body import read_error
-from vc_fallback.node.models import JSON, HeadHeader, chain_identity, parse_genesis, parse_header
+from vc_fallback.node.models import (
+    JSON,
+    HeadHeader,
+    Syncing,
+    chain_identity,
+    parse_genesis,
+    parse_header,
+    parse_syncing,
+)
 from vc_fallback.wire.client import HTTPClient
 from vc_fallback.wire.http import Response, StreamSink
 
@@ -51,6 +59,13 @@ class BeaconNode:
         return await self._get(
             "/eth/v1/node/version", timeout, lambda answer: printable(str(answer["data"]["version"]))
         )
+
+    async def syncing(self, timeout: float) -> Syncing:
+        """Ask how far the node is.
+
+        :raises NodeError: when the node cannot be reached, refuses, or answers something else.
+        """
+        return await self._get("/eth/v1/node/syncing", timeout, lambda answer: parse_syncing(_object(answer["data"])))
 
     async def head(self, timeout: float) -> HeadHeader:
         """Ask for the header of the node's head.

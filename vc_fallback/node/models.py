@@ -31,6 +31,31 @@ class HeadHeader:
     optimistic: bool | None
 
 
+@dataclass(frozen=True, slots=True)
+class Syncing:
+    """`/eth/v1/node/syncing`; distance in slots, missing flags are unknown (`None`)."""
+
+    head_slot: Slot
+    sync_distance: int
+    is_syncing: bool
+    is_optimistic: bool | None
+    el_offline: bool | None
+
+
+def parse_syncing(data: JSON) -> Syncing:
+    """Read the `data` of a syncing answer.
+
+    :raises ValueError, KeyError, TypeError: when it does not follow the API.
+    """
+    return Syncing(
+        head_slot=Slot(uint64(data["head_slot"])),
+        sync_distance=uint64(data["sync_distance"]),
+        is_syncing=bool(_flag(data["is_syncing"])),
+        is_optimistic=_flag(data.get("is_optimistic")),
+        el_offline=_flag(data.get("el_offline")),
+    )
+
+
 def parse_genesis(data: JSON) -> Genesis:
     """Read the `data` of a genesis answer.
 

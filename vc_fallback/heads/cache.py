@@ -1,0 +1,345 @@
+"""The shared head cache: takes what nodes show, lets the pure decisions speak, hands on what they say."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from vc_fallback.base.clock import Clock
+from vc_fallback.base.signals import (
+    HeadDelivered,
+    HeadOutcome,
+    NodeHeadSeen,
+    Observers,
+    Quarantined,
+    Started,
+    StreamChanged,
+    StreamReason,
+    StreamState,
+)
+from vc_fallback.base.types import NodeId, Role, Tier
+from vc_fallback.base.watch import Watch
+from vc_fallback.candidates import Candidates, ListChange, Member
+from vc_fallback.chain import ChainIdentity, SlotClock
+from vc_fallback.config import MAINNET_SLOT, FallbackConfig, StreamTimes
+from vc_fallback.decide.delivery import Decision, Delivered, Delivery
+from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
+from vc_fallback.decide.identity import agreed_identity
+from vc_fallback.decide.ledger import CONNECTED, Ledger, NodeFacts, NodeHead, Standing, StreamFacts
+
+
+class HeadCache:
+    """Everything that is known of heads, in one place. All methods are synchronous and never wait (rule 7)."""
+
+    def __init__(self, config: FallbackConfig, candidates: Candidates, clock: Clock, observers: Observers) -> None:
+        self.config = config
+        self.candidates = candidates
+        self.clock = clock
+        self.observers = observers
+        self.ledger = Ledger()
+        self.delivery = Delivery(
+            self.ledger.standing,
+            oldest=config.heads.oldest,
+            deliver_optimistic=config.heads.deliver_optimistic,
+        )
+        self.slots: SlotClock | None = None
+        """The pinned chain's slots; `None` until the chain is known (I1)."""
+        self.times = StreamTimes.of(config.streams, MAINNET_SLOT)
+        self.latest: Watch[Delivered | None] = Watch(None)
+        self.activity: Watch[None] = Watch(None)
+        """Set on every delivery and every vote."""
+        self.settle: Watch[None] = Watch(None)
+        """Set when an old head begins to wait for its burst to end."""
+        self.answers: Watch[None] = Watch(None)
+        """Set whenever a node has said which chain it is on."""
+        self.on_pinned: Callable[[], None] = lambda: None
+        """Called when the chain has become known."""
+        self.withheld: Callable[[NodeHead], None] = lambda _: None
+        """Called with an optimistic head that would be delivered if it were valid (H12)."""
+        self.closing = False
+        """Set when the monitor ends: streams that end then make nothing news."""
+        self._deliver_to: dict[object, Callable[[Delivered], None]] = {}
+        self._told: dict[NodeId, tuple[str, bool | None]] = {}
+
+    # --- the chain
+
+    def pin(self, chain: ChainIdentity) -> None:
+        """Fix the chain for good (I1), check every node's identity against it, and deliver what was kept."""
+        self.ledger.chain = chain
+        self.times = StreamTimes.of(self.config.streams, chain.slot_duration)
+        self.anchor()
+        self.tell_started()
+        for node_id in list(self.ledger.nodes):
+            self._check_identity(node_id)
+            self._find_current(self.ledger.nodes[node_id].stream)
+        self.reconsider()
+        self.tell_verdicts()
+        self.on_pinned()
+
+    def anchor(self) -> None:
+        """Pair the clocks anew (I2)."""
+        self.clock.reanchor()
+        if self.ledger.chain is not None:
+            self.slots = SlotClock(self.ledger.chain, self.clock.offset)
+
+    def tell_started(self) -> None:
+        """Tell the observers which nodes there are and which chain it is."""
+        chain = self.ledger.chain
+        self.observers(
+            Started(
+                at=self.clock.now(),
+                nodes=tuple((m.node_id, m.tier) for m in self.candidates.current.members.values()),
+                genesis_time=chain.genesis_time if chain else None,
+                slot_duration=chain.slot_duration if chain else None,
+            )
+        )
+
+    def identified(self, node_id: NodeId, identity: ChainIdentity) -> None:
+        """Take a node's own word of its chain (N7, H15)."""
+        self.ledger.nodes[node_id].identity = identity
+        self.answers.set(None)
+        if self.ledger.chain is None:
+            self.resolve(waited=False)
+        else:
+            self._check_identity(node_id)
+            self.reconsider()
+
+    def resolve(self, *, waited: bool) -> None:
+        """Pin the chain that the primaries agree on, if they do (I1)."""
+        listed = self.candidates.current
+        members = listed.of(Role.EVENTS, Tier.PRIMARY) or listed.of(Role.EVENTS)
+        known = {n: facts.identity for n, facts in self.ledger.nodes.items() if facts.identity is not None}
+        chain = agreed_identity(known, [member.node_id for member in members], waited=waited)
+        if chain is not None and self.ledger.chain is None:
+            self.pin(chain)
+
+    def _check_identity(self, node_id: NodeId) -> None:
+        facts = self.ledger.nodes[node_id]
+        if self.ledger.chain is None or self.slots is None or facts.identity is None:
+            return
+        mismatch = self.ledger.chain.mismatch(facts.identity, self.slots.epoch_at(self.clock.now()))
+        if mismatch == facts.mismatch:
+            return
+        facts.mismatch = mismatch
+        if mismatch:
+            self._tell(self.delivery.leave(node_id))
+        self.observers(Quarantined(self.clock.now(), node_id, self.candidates.generation, mismatch))
+        if mismatch and facts.stream.state in CONNECTED:
+            self.tell_stream(node_id, StreamReason.QUARANTINED, mismatch)
+
+    # --- heads
+
+    def member(self, node_id: NodeId, connection: object) -> Member | None:
+        """Return the member that a stream or a poll speaks for, or `None` when it is not in the list any more (G3)."""
+        member = self.candidates.current.get(node_id)
+        return member if member is not None and member.candidate.connection == connection else None
+
+    def offer(self, head: NodeHead) -> None:
+        """Take a head of a node that is in the list; it is stamped with the present generation (G3)."""
+        now = self.clock.now()
+        head = replace(head, generation=self.candidates.generation)
+        known = len(self.delivery.delivered.voters) if self.delivery.delivered else 0
+        decisions = self.delivery.offer(head, now, self.slots)
+        self._tell(decisions)
+        if not decisions:
+            self.settle.set(None)
+        elif decisions[-1].outcome is HeadOutcome.OPTIMISTIC:
+            self.withheld(head)
+        if self.delivery.delivered is not None and len(self.delivery.delivered.voters) != known:
+            self.activity.set(None)
+
+    def streamed(self, head: NodeHead) -> bool:
+        """Note that a stream announced a head; return whether it is a current one (H6)."""
+        facts = self.ledger.nodes[head.node_id].stream
+        now = self.clock.now()
+        facts.last_head = head
+        facts.last_head_at = now
+        if self.slots is None or not is_current(head.slot, now, self.slots):
+            return False
+        facts.last_current_at = now
+        facts.stalled = False
+        return True
+
+    def _find_current(self, stream: StreamFacts) -> None:
+        """See whether a head that came before the chain was known was a current one."""
+        if self.slots is None or stream.last_head is None or stream.last_head_at is None:
+            return
+        if is_current(stream.last_head.slot, stream.last_head_at, self.slots):
+            stream.last_current_at = stream.last_head_at
+
+    def settle_due(self) -> None:
+        """Deliver old heads whose burst is over (H13)."""
+        if self.slots is not None:
+            self._tell(self.delivery.settle(self.clock.now(), self.slots))
+
+    def forget(self, node_id: NodeId) -> None:
+        """Drop the entry of a node whose connection ended (H8)."""
+        self._tell(self.delivery.forget(node_id))
+        self.reconsider()
+
+    def reconsider(self) -> None:
+        """Deliver what has become deliverable."""
+        if self.closing:
+            return
+        delivered = self.delivery.reconsider(self.clock.now(), self.slots)
+        if delivered is not None:
+            self._publish(delivered)
+
+    # --- the list
+
+    def join(self, node_id: NodeId) -> None:
+        """Begin the facts of a node."""
+        if node_id not in self.ledger.nodes:
+            self.ledger.nodes[node_id] = NodeFacts(StreamFacts(started=self.clock.now()))
+
+    def apply(self, change: ListChange) -> None:
+        """Follow a change of the list: purge who left, stamp who stays with the new generation (G1, G2)."""
+        for node_id in (*change.removed, *change.changed):
+            self._tell(self.delivery.leave(node_id))
+            self.ledger.nodes.pop(node_id, None)
+            self._told.pop(node_id, None)
+        for node_id in (*change.added, *change.changed):
+            self.join(node_id)
+        generation = self.candidates.generation
+        entries = self.delivery.entries
+        for node_id, head in entries.items():
+            entries[node_id] = replace(head, generation=generation)
+        self.reconsider()
+
+    # --- telling
+
+    def healthy(self, node_id: NodeId) -> bool | None:
+        """Say whether a node's stream is to be relied on (H6)."""
+        facts = self.ledger.nodes[node_id]
+        return subscription_healthy(facts.stream, self.clock.now(), self.slots, self.times)
+
+    def tell_stream(
+        self,
+        node_id: NodeId,
+        reason: StreamReason,
+        detail: str = "",
+        *,
+        failures: int = 0,
+        retry_in: float | None = None,
+    ) -> None:
+        """Tell the observers of a stream's state and verdict."""
+        facts = self.ledger.nodes.get(node_id)
+        if facts is None:
+            return
+        healthy = self.healthy(node_id)
+        self._told[node_id] = (facts.stream.state, healthy)
+        self.observers(
+            StreamChanged(
+                at=self.clock.now(),
+                node_id=node_id,
+                generation=self.candidates.generation,
+                state=facts.stream.state,
+                subscription_healthy=healthy,
+                reason=reason,
+                detail=detail,
+                failures=failures,
+                retry_in=retry_in,
+            )
+        )
+
+    def tell_end(
+        self, node_id: NodeId, state: StreamState, reason: StreamReason, failures: int, retry_in: float | None
+    ) -> None:
+        """Tell that a stream has stopped, or failed by a mistake of ours; its node may have left the list."""
+        self.observers(
+            StreamChanged(
+                at=self.clock.now(),
+                node_id=node_id,
+                generation=self.candidates.generation,
+                state=state,
+                subscription_healthy=None,
+                reason=reason,
+                detail="",
+                failures=failures,
+                retry_in=retry_in,
+            )
+        )
+
+    def tell_verdicts(self) -> None:
+        """Tell of streams whose verdict has changed with time alone: the grace is over, or they were away too long."""
+        for node_id, facts in self.ledger.nodes.items():
+            told = self._told.get(node_id)
+            healthy = self.healthy(node_id)
+            if told is None or told[1] is healthy:
+                continue
+            if facts.stream.state in (StreamState.OPEN, StreamState.FRESH):
+                facts.stream.state = state_of(healthy)
+            reason = StreamReason.CURRENT_HEAD
+            if not healthy:
+                never = facts.stream.last_current_at is None
+                reason = StreamReason.START_GRACE_OVER if never else StreamReason.HEAD_SILENCE
+            self.tell_stream(node_id, reason)
+
+    def _tell(self, decisions: Iterable[Decision]) -> None:
+        for decision in decisions:
+            head = decision.head
+            self.observers(
+                NodeHeadSeen(
+                    at=self.clock.now(),
+                    node_id=head.node_id,
+                    slot=head.slot,
+                    root=head.root,
+                    generation=self.candidates.generation,
+                    source=head.source,
+                    received=head.received,
+                    outcome=decision.outcome,
+                )
+            )
+            if decision.delivered is not None:
+                self._publish(decision.delivered)
+
+    def _publish(self, delivered: Delivered) -> None:
+        head = delivered.head
+        member = self.candidates.current.members[head.node_id]
+        if self.slots is None:
+            return
+        self.latest.set(delivered)
+        for deliver in list(self._deliver_to.values()):
+            deliver(delivered)
+        self.activity.set(None)
+        self.observers(
+            HeadDelivered(
+                at=self.clock.now(),
+                node_id=head.node_id,
+                tier=member.tier,
+                slot=head.slot,
+                root=head.root,
+                generation=head.generation,
+                source=head.source,
+                received=head.received,
+                delay=self.slots.into_slot(head.received, head.slot),
+                optimistic=head.optimistic,
+                payload_status=head.payload_status,
+                late=delivered.late,
+                reorg=delivered.reorg,
+                seen_by=delivered.seen_by,
+            )
+        )
+
+    # --- subscribers
+
+    def attach(self, key: object, deliver: Callable[[Delivered], None]) -> None:
+        """Call `deliver` with every delivered head, at once, until :meth:`detach`."""
+        self._deliver_to[key] = deliver
+
+    def detach(self, key: object) -> None:
+        """End :meth:`attach`."""
+        self._deliver_to.pop(key, None)
+
+    def readable(self, delivered: Delivered) -> Delivered | None:
+        """Return a buffered head stamped with the present generation, `None` when its node left (C8, G3)."""
+        head = delivered.head
+        listed = self.candidates.current
+        if head.generation == listed.generation:
+            return delivered
+        facts = self.ledger.nodes.get(head.node_id)
+        if head.node_id not in listed or facts is None or facts.stream.started > head.received:
+            return None
+        return replace(delivered, head=replace(head, generation=listed.generation))
+
+    def verified(self, node_id: NodeId) -> bool:
+        """Whether a node's chain is known and fits."""
+        return self.ledger.standing(node_id) is Standing.ELIGIBLE

@@ -1,0 +1,191 @@
+"""One connection of a head stream: reads what comes, until it ends for one reason."""
+
+import logging
+from typing import Protocol
+
+import anyio
+import httpx
+from httpx_sse import ServerSentEvent
+
+from vc_fallback.base.redact import printable
+from vc_fallback.base.signals import StreamReason
+from vc_fallback.node.client import BeaconNode, describe, parse_retry_after
+from vc_fallback.node.error_body import read_error
+from vc_fallback.node.events import HeadEvent, MalformedEvent, ReorgEvent, StreamError, parse_event
+from vc_fallback.wire.http import Headers
+from vc_fallback.wire.sse import SSEDecoder
+
+logger = logging.getLogger(__name__)
+
+ERROR_BODY = 4096
+"""Bytes of a refusal's body that are read for its message (H3)."""
+
+ERROR_BODY_TIME = 1.0
+"""Seconds to wait for a refusal's body."""
+
+NONSENSE = 64
+"""Malformed or oversized events in a row, without a good one between them, that end a connection."""
+
+
+class Owner(Protocol):
+    """What a connection tells its head stream. All methods return at once."""
+
+    def on_sent(self, connection: "Connection") -> None:
+        """The request was sent."""
+
+    def on_open(self, connection: "Connection") -> None:
+        """The node answered 200 with an event stream."""
+
+    def on_bytes(self, connection: "Connection") -> None:
+        """Bytes came; comments among them are counted in `connection.comments`."""
+
+    def on_head(self, connection: "Connection", topic: str, event: HeadEvent) -> None:
+        """A head came."""
+
+    def on_reorg(self, connection: "Connection", event: ReorgEvent) -> None:
+        """A reorg came."""
+
+    def on_dropped(self, connection: "Connection") -> None:
+        """The node says that it dropped messages (H14)."""
+
+
+class StreamEnd(Exception):
+    """Ends a connection from within a callback of it."""
+
+    def __init__(self, reason: StreamReason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class Connection:
+    """A sink for the bytes of one connection. After :meth:`run`, `reason` and `detail` say why it ended."""
+
+    def __init__(self, owner: Owner, node: BeaconNode, topics: tuple[str, ...], event_limit: int, unix: float) -> None:
+        self.topics = topics
+        self.reason = StreamReason.ENDED
+        self.detail = ""
+        self.status: int | None = None
+        self.retry_after: float | None = None
+        self.requested: float | None = None
+        """When the request was sent, in loop time; written by the owner."""
+        self.open = False
+        self.settled = anyio.Event()
+        """Set when the connection is open or has ended; by the owner."""
+        self.heads = 0
+        self.current_head = False
+        """Whether a current head came on this connection (H4)."""
+        self._owner = owner
+        self._node = node
+        self._unix = unix
+        self._scope = anyio.CancelScope()
+        self._decoder = SSEDecoder(line_limit=event_limit, event_limit=event_limit, on_comment=self._comment)
+        self._refusal: bytearray | None = None
+        self._nonsense = 0
+        self._seen_oversized = 0
+        self.malformed = 0
+
+    @property
+    def comments(self) -> int:
+        """How many comments came."""
+        return self._decoder.comments
+
+    @property
+    def oversized(self) -> int:
+        """How many events were over the limit (Q15)."""
+        return self._decoder.dropped
+
+    def end(self, reason: StreamReason, detail: str = "") -> None:
+        """End the connection from outside."""
+        self.reason, self.detail = reason, detail
+        self._scope.cancel()
+
+    async def run(self, connect_timeout: float) -> None:
+        """Connect, ask, and read until the end, whichever it is; never raises but when it is cancelled from outside."""
+        with self._scope:
+            try:
+                await self._node.events(self.topics, self, connect_timeout)
+                self._finish(StreamReason.ENDED, "")
+            except StreamEnd as end:
+                self._finish(end.reason, end.detail)
+            except httpx.TransportError as error:
+                reason = StreamReason.BROKEN if self.requested is not None else StreamReason.CONNECT_FAILED
+                self._finish(reason, describe(error))
+            except Exception as error:
+                logger.exception("%s: head stream", self._node.node_id)
+                self._finish(StreamReason.INTERNAL, type(error).__name__)
+            return
+        if self._refusal is not None and self.reason is StreamReason.ENDED:
+            self._finish(StreamReason.ENDED, "")
+
+    def _finish(self, reason: StreamReason, detail: str) -> None:
+        if self._refusal is not None and reason in (StreamReason.ENDED, StreamReason.BROKEN):
+            # The body of a refusal has ended, however it did.
+            reason = StreamReason.REFUSED
+            words = read_error(self._refusal.decode("utf-8", "replace"))[1]
+            detail = f"{self.status} {words}".rstrip()
+        self.reason, self.detail = reason, detail
+
+    # --- called from the socket
+
+    def sent(self) -> None:
+        """The request is written."""
+        self._owner.on_sent(self)
+
+    def response(self, status: int, headers: Headers) -> None:
+        """Check the head of the response before reading (H3)."""
+        self.status = status
+        if status != 200:
+            if status in (429, 503):
+                self.retry_after = parse_retry_after(headers.get("retry-after"), self._unix)
+            self._refusal = bytearray()
+            self._scope.deadline = anyio.current_time() + ERROR_BODY_TIME
+            return
+        media_type = (headers.get("content-type") or "").partition(";")[0].strip().lower()
+        if media_type != "text/event-stream":
+            raise StreamEnd(StreamReason.NOT_AN_EVENT_STREAM, f"media type {printable(media_type, 60) or 'missing'}")
+        self.open = True
+        self._owner.on_open(self)
+
+    def data(self, data: bytes) -> None:
+        """Decode bytes of the body and hand on what they mean. A bad event costs that event (rule 4)."""
+        if self._refusal is not None:
+            self._refusal += data[: ERROR_BODY - len(self._refusal)]
+            if len(self._refusal) >= ERROR_BODY:
+                raise StreamEnd(StreamReason.ENDED, "")
+            return
+        events = self._decoder.feed(data)
+        self._owner.on_bytes(self)
+        for event in events:
+            self._event(event)
+        if self._decoder.dropped != self._seen_oversized:
+            self._nonsense += self._decoder.dropped - self._seen_oversized
+            self._seen_oversized = self._decoder.dropped
+        if self._nonsense >= NONSENSE:
+            raise StreamEnd(StreamReason.UNREADABLE, f"{self._nonsense} events in a row could not be read")
+
+    def _event(self, sse: ServerSentEvent) -> None:
+        try:
+            event = parse_event(sse.event, sse.data)
+        except MalformedEvent as malformed:
+            self.malformed += 1
+            self._nonsense += 1
+            logger.debug("%s: malformed event: %s", self._node.node_id, malformed)
+            return
+        match event:
+            case HeadEvent():
+                self._nonsense = 0
+                self.heads += 1
+                self._owner.on_head(self, sse.event, event)
+            case ReorgEvent():
+                self._nonsense = 0
+                self._owner.on_reorg(self, event)
+            case StreamError(status=status, message=message):
+                self.status = status
+                raise StreamEnd(StreamReason.REFUSED, f"{status or 'error'} {message}")
+            case None:
+                pass
+
+    def _comment(self, text: str) -> None:
+        if text.strip().startswith("error - dropped"):
+            self._owner.on_dropped(self)

@@ -1,0 +1,288 @@
+"""The head monitor: the heads of many nodes as one (H, C, G); usable alone, without requests."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType, TracebackType
+from typing import Literal, Self
+
+import anyio
+import httpx
+from anyio.abc import TaskGroup
+
+from vc_fallback.base.backoff import Backoff
+from vc_fallback.base.clock import Clock
+from vc_fallback.base.signals import GenerationChanged, Observer, Observers
+from vc_fallback.base.types import NodeId, Root, Slot
+from vc_fallback.base.watch import Watch
+from vc_fallback.candidates import Candidate, Candidates, ListChange, Member
+from vc_fallback.chain import SlotClock
+from vc_fallback.config import FallbackConfig
+from vc_fallback.decide.delivery import Delivered
+from vc_fallback.decide.ledger import NodeHead
+from vc_fallback.heads.cache import HeadCache
+from vc_fallback.heads.optimistic import OptimisticPolls
+from vc_fallback.heads.stream import StreamStatistics
+from vc_fallback.heads.subscription import OnFull, Subscription
+from vc_fallback.heads.supervisor import Supervisor
+from vc_fallback.heads.watchdog import Watchdog
+from vc_fallback.node.client import BeaconNode
+from vc_fallback.wire.client import HTTPClient
+from vc_fallback.wire.dial import Resolver
+from vc_fallback.wire.http import WireLimits
+from vc_fallback.wire.tls import TLSContexts
+
+logger = logging.getLogger(__name__)
+
+IDENTITY_WAIT = 6.0
+"""Seconds from the first node's answer until those that have answered decide which chain it is (I1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotHead:
+    """The answer of :meth:`HeadMonitor.wait_for_slot`; `later` says that the head is for a later slot (C10)."""
+
+    head: Delivered
+    later: bool
+
+
+class HeadMonitor:
+    """Follows the heads of all candidates with role `events` and delivers each change of head once.
+
+    Use it as an asynchronous context manager; every task of it ends with the block, and an exception of the block
+    leaves unchanged. Subscriptions and the watch of the latest head survive every change of the list.
+
+    :param config: candidates and settings; the list may be empty (G6).
+    :param observers: called with every signal, at once; they must not wait.
+    :param clock: loop time and Unix time; one of your own for virtual time.
+    :param resolver: resolves host names instead of the system; needed in virtual time for anything but IP literals.
+    :param transport: used for all nodes instead of the built-in connections: a proxy, a mock, your own.
+    :raises ConfigurationError: for a candidate that cannot be used; `field` names what is wrong.
+    """
+
+    def __init__(
+        self,
+        config: FallbackConfig,
+        *,
+        observers: Sequence[Observer] = (),
+        clock: Clock | None = None,
+        resolver: Resolver | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._config = config
+        self._resolver = resolver
+        self._transport = transport
+        self._contexts = TLSContexts()
+        candidates = config.candidate_list()
+        self._prepare_tls(candidates)
+        self.candidates = Candidates(candidates)
+        self._clock = clock
+        self._observers = Observers(observers)
+        self._cache: HeadCache | None = None
+        self._supervisor: Supervisor | None = None
+        self._tasks: TaskGroup | None = None
+        self._subscriptions: set[Subscription] = set()
+
+    async def __aenter__(self) -> Self:
+        clock = self._clock if self._clock is not None else Clock()
+        self._cache = cache = HeadCache(self._config, self.candidates, clock, self._observers)
+        self._supervisor = supervisor = Supervisor(cache, self._make_node)
+        watchdog = Watchdog(cache, supervisor)
+        cache.on_pinned = watchdog.wake
+        for node_id in self.candidates.current.members:
+            cache.join(node_id)
+        cache.tell_started()
+        identity = self._config.identity()
+        if identity is not None:
+            cache.pin(identity)
+        self._tasks = tasks = anyio.create_task_group()
+        await tasks.__aenter__()
+        polls = OptimisticPolls(cache, supervisor, tasks)
+        cache.withheld = polls.begin
+        for run in (supervisor.run, watchdog.run, self._settle, self._decide_identity):
+            tasks.start_soon(self._guard, run)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        tasks, self._tasks = self._tasks, None
+        if tasks is None:
+            return
+        self.cache.closing = True
+        tasks.cancel_scope.cancel()
+        try:
+            # The block's exception is not shown to the task group, which would wrap it in an ExceptionGroup.
+            await tasks.__aexit__(None, None, None)
+        finally:
+            for subscription in list(self._subscriptions):
+                subscription.close()
+            self.cache.latest.close()
+            self.cache.activity.close()
+
+    @property
+    def cache(self) -> HeadCache:
+        """The head cache; there is one from entering the context on."""
+        if self._cache is None:
+            raise RuntimeError("the monitor has not been entered")
+        return self._cache
+
+    # --- heads
+
+    @property
+    def slots(self) -> SlotClock | None:
+        """The slots of the pinned chain; `None` until the chain is known (I1)."""
+        return self.cache.slots
+
+    @property
+    def clock(self) -> Clock:
+        """The monitor's clock."""
+        return self.cache.clock
+
+    @property
+    def latest(self) -> Watch[Delivered | None]:
+        """The latest delivered head (C9)."""
+        return self.cache.latest
+
+    def heads(self) -> Mapping[NodeId, NodeHead]:
+        """Return a snapshot of every node's own head (C1)."""
+        return MappingProxyType(dict(self.cache.delivery.entries))
+
+    def is_latest(self, slot: Slot) -> bool:
+        """Whether a slot is at or above the slot of every eligible node's head (C2)."""
+        return self.cache.delivery.is_latest(slot)
+
+    def votes(self, slot: Slot) -> Mapping[Root, tuple[NodeId, ...]]:
+        """Say which nodes stand behind which root at a slot, by their present heads (C4)."""
+        return self.cache.delivery.votes(slot)
+
+    def subscription_healthy(self, node_id: NodeId) -> bool | None:
+        """Whether a node's head stream is fresh; `None` while that is unknown (H6).
+
+        :raises KeyError: for a node that is not in the list.
+        """
+        return self.cache.healthy(node_id)
+
+    def subscribe(
+        self, *, buffer: int | None = None, on_full: OnFull = "drop_oldest", replay_latest: bool = False
+    ) -> Subscription:
+        """Subscribe to delivered heads (C8).
+
+        :param buffer: heads that may wait unread; default from the configuration.
+        :param on_full: drop the oldest and count it, or close the subscription.
+        :param replay_latest: begin with the present head.
+        """
+        subscription = Subscription(
+            self.cache,
+            buffer=self._config.heads.buffer if buffer is None else buffer,
+            on_full=on_full,
+            replay_latest=replay_latest,
+            closed=self._subscriptions.discard,
+        )
+        self._subscriptions.add(subscription)
+        return subscription
+
+    async def wait_for_slot(self, slot: Slot, deadline: float, min_nodes: int = 1) -> SlotHead | None:
+        """Wait for the head of a slot, shown by at least `min_nodes` nodes; a later head answers too and says so (C10).
+
+        :param deadline: in loop time; `None` is returned then.
+        """
+        watcher = self.cache.activity.watcher()
+        with anyio.move_on_after(max(0.0, deadline - self.clock.now())):
+            while True:
+                delivered = self.cache.delivery.delivered
+                if delivered is not None and delivered.head.slot >= slot and len(delivered.voters) >= min_nodes:
+                    return SlotHead(delivered, later=delivered.head.slot > slot)
+                await watcher.wait()
+        return None
+
+    def statistics(self) -> Mapping[NodeId, StreamStatistics]:
+        """Return counts of every head stream."""
+        if self._supervisor is None:
+            return {}
+        return {stream.node_id: stream.statistics() for stream in self._supervisor.streams}
+
+    # --- the list
+
+    def update_candidates(
+        self, candidates: Iterable[Candidate], *, restart: Literal["changed", "all"] = "changed"
+    ) -> ListChange:
+        """Replace the candidate list (G1, G2). Nothing changes when it cannot be used.
+
+        :param restart: `all` gives every stream a new start, also those of nodes that stay as they are.
+        :raises ConfigurationError: `field` names what is wrong.
+        """
+        new = list(candidates)
+        self._prepare_tls(new)
+        change = self.candidates.update(new)
+        if self._cache is None:
+            return change
+        if restart == "all" and self._supervisor is not None:
+            self._supervisor.restart_all()
+        self._observers(
+            GenerationChanged(
+                at=self.clock.now(),
+                generation=self.candidates.generation,
+                added=change.added,
+                removed=change.removed,
+                changed=change.changed,
+                kept=change.kept,
+            )
+        )
+        self._cache.apply(change)
+        return change
+
+    def _prepare_tls(self, candidates: Iterable[Candidate]) -> None:
+        for position, candidate in enumerate(candidates):
+            if candidate.url.scheme == "https":
+                self._contexts.get(candidate.tls, field=f"candidates[{position}]")
+
+    def _make_node(self, member: Member) -> BeaconNode:
+        candidate, wire = member.candidate, self._config.wire
+        http = HTTPClient(
+            candidate.url,
+            headers=candidate.headers,
+            tls=self._contexts.get(candidate.tls) if candidate.url.scheme == "https" else None,
+            limits=WireLimits(body=wire.response_body, error_body=wire.error_body, head=wire.head),
+            concurrency=wire.concurrency,
+            resolver=self._resolver,
+            transport=self._transport,
+        )
+        chain = self.cache.ledger.chain
+        timeout = wire.scaled("request_connect_timeout", chain.slot_duration if chain is not None else 12.0)
+        return BeaconNode(member.node_id, http, connect_timeout=timeout, unix=self.clock.unix)
+
+    # --- tasks
+
+    async def _guard(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a task for ever: a mistake of our own is logged, and the task starts again with backoff."""
+        backoff = Backoff(self.cache.times.backoff)
+        while True:
+            try:
+                await run()
+            except Exception:
+                logger.exception("background task %s", run.__name__)
+            else:
+                return
+            await anyio.sleep(backoff.failed())
+
+    async def _settle(self) -> None:
+        """Deliver old heads when their burst is over (H13)."""
+        cache = self.cache
+        watcher = cache.settle.watcher()
+        while True:
+            due = cache.delivery.next_settle
+            if due is None:
+                await watcher.wait()
+                continue
+            await anyio.sleep(max(0.0, due - cache.clock.now()))
+            cache.settle_due()
+
+    async def _decide_identity(self) -> None:
+        """When some nodes have had time to answer, let those that did decide which chain it is (I1)."""
+        cache = self.cache
+        watcher = cache.answers.watcher(seen=cache.answers.version == 0)
+        while cache.ledger.chain is None:
+            await watcher.wait()
+            await anyio.sleep(IDENTITY_WAIT)
+            cache.resolve(waited=True)

@@ -1,0 +1,52 @@
+"""Asking again for heads that were withheld because they were optimistic: no event says that one became valid (H12)."""
+
+import anyio
+from anyio.abc import TaskGroup
+
+from vc_fallback.base.types import HeadSource, NodeId
+from vc_fallback.decide.ledger import NodeHead
+from vc_fallback.heads.cache import HeadCache
+from vc_fallback.heads.supervisor import Supervisor
+
+INTERVAL = 1 / 12
+"""Between two polls, as a part of a slot."""
+
+FOR = 1.0
+"""How long a withheld head is asked for, in slots from its coming."""
+
+
+class OptimisticPolls:
+    """At most one poller per node; a newer withheld head lengthens its time."""
+
+    def __init__(self, cache: HeadCache, supervisor: Supervisor, tasks: TaskGroup) -> None:
+        self._cache = cache
+        self._supervisor = supervisor
+        self._tasks = tasks
+        self._until: dict[NodeId, float] = {}
+
+    def begin(self, head: NodeHead) -> None:
+        """Ask a node again and again until its head is valid, or a slot has gone by since the stream announced it."""
+        slots, delivered = self._cache.slots, self._cache.delivery.delivered
+        if slots is None or (delivered is not None and head.slot < delivered.head.slot):
+            return
+        running = head.node_id in self._until
+        # The polls' own answers come here too, and must not lengthen their time for ever.
+        if not running or head.source is HeadSource.STREAM:
+            self._until[head.node_id] = head.received + FOR * slots.duration
+        if not running:
+            self._tasks.start_soon(self._poll, head.node_id)
+
+    async def _poll(self, node_id: NodeId) -> None:
+        cache = self._cache
+        try:
+            while cache.slots is not None:
+                await anyio.sleep(INTERVAL * cache.slots.duration)
+                entry = cache.delivery.entries.get(node_id)
+                stream = self._supervisor.get(node_id)
+                if stream is None or entry is None or not entry.optimistic:
+                    return
+                if cache.clock.now() > self._until[node_id]:
+                    return
+                await stream.poll_head()
+        finally:
+            self._until.pop(node_id, None)

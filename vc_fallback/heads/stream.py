@@ -1,0 +1,354 @@
+"""A head stream: one candidate's subscription, which connects again by itself (H1–H10, H14, H15)."""
+
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from vc_fallback.base.backoff import Backoff
+from vc_fallback.base.errors import NodeError
+from vc_fallback.base.signals import StreamReason, StreamState
+from vc_fallback.base.types import HeadSource, NodeId, Slot
+from vc_fallback.candidates import Candidate
+from vc_fallback.decide.freshness import state_of
+from vc_fallback.decide.ledger import NodeFacts, NodeHead
+from vc_fallback.decide.topics import TopicPlan
+from vc_fallback.heads.cache import HeadCache
+from vc_fallback.heads.connection import Connection
+from vc_fallback.node.client import BeaconNode
+from vc_fallback.node.events import HeadEvent, ReorgEvent
+from vc_fallback.node.models import HeadHeader
+
+WORTH_A_CHECK = frozenset({StreamReason.CONNECT_FAILED, StreamReason.BROKEN, StreamReason.HEAD_SILENCE})
+"""Ends after which a good check of the node ends the wait at once (H4). A node that refuses or ends streams answers
+checks well all the time, and would be asked without any backoff."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatistics:
+    """Counts of one head stream since it began; `failures` are those in a row."""
+
+    opens: int
+    heads: int
+    malformed: int
+    oversized: int
+    comments: int
+    failures: int
+
+
+class HeadStream:
+    """One candidate's head stream. :meth:`run` goes on until it is cancelled."""
+
+    def __init__(self, node_id: NodeId, candidate: Candidate, node: BeaconNode, cache: HeadCache) -> None:
+        self.node_id = node_id
+        self.candidate = candidate
+        self.node = node
+        self.born = cache.candidates.generation
+        self._topics = TopicPlan()
+        self._cache = cache
+        self._backoff = Backoff(cache.times.backoff)
+        self._current: Connection | None = None
+        self._successor: Connection | None = None
+        self._tasks: TaskGroup | None = None
+        self._over = anyio.Event()
+        self._shown: tuple[NodeHead, str] | None = None
+        self._ended = StreamStatistics(0, 0, 0, 0, 0, 0)
+
+    @property
+    def facts(self) -> NodeFacts:
+        """The node's facts in the ledger."""
+        return self._cache.ledger.nodes[self.node_id]
+
+    @property
+    def listed(self) -> bool:
+        """Whether the node is in the list, with the connection settings of this stream (G3)."""
+        return self._cache.member(self.node_id, self.candidate.connection) is not None
+
+    def statistics(self) -> StreamStatistics:
+        """Return counts."""
+        live = [connection for connection in (self._current, self._successor) if connection is not None]
+        ended = self._ended
+        return StreamStatistics(
+            opens=ended.opens + sum(connection.open for connection in live),
+            heads=ended.heads + sum(connection.heads for connection in live),
+            malformed=ended.malformed + sum(connection.malformed for connection in live),
+            oversized=ended.oversized + sum(connection.oversized for connection in live),
+            comments=ended.comments + sum(connection.comments for connection in live),
+            failures=self._backoff.failures,
+        )
+
+    async def run(self) -> None:
+        """Connect, read, and wait before connecting again, for ever."""
+        reason = StreamReason.STARTED
+        while True:
+            self._enter(StreamState.CONNECTING, reason)
+            await self._look_at_version()
+            end = await self._connect()
+            if end.status == 400 and end.reason is StreamReason.REFUSED and self._topics.refuse(end.detail):
+                self._cache.tell_stream(self.node_id, StreamReason.TOPICS_REDUCED, end.detail)
+                reason = StreamReason.TOPICS_REDUCED
+                continue
+            await self._wait(end)
+            reason = StreamReason.RETRY
+
+    def reconnect(self, reason: StreamReason, detail: str = "") -> None:
+        """End the connection; the stream connects again after its backoff."""
+        for connection in (self._successor, self._current):
+            if connection is not None:
+                connection.end(reason, detail)
+
+    async def replace(self) -> None:
+        """Open a new connection and close the old one when the new one stands (H5, hard clock).
+
+        A node that sends no headers before its first event has its new connection taken as standing half a slot after
+        the request; one that cannot be reached keeps its old connection.
+        """
+        if self._tasks is None or self._current is None or self._successor is not None:
+            return
+        successor = self._new_connection()
+        self._successor = successor
+        self._tasks.start_soon(self._hold, successor)
+        half_a_slot = self._cache.slots.duration / 2 if self._cache.slots is not None else 0.0
+        with anyio.move_on_after(self._cache.times.connect_timeout + half_a_slot):
+            await successor.settled.wait()
+        if self._successor is successor and successor.requested is not None:
+            self._promote()
+
+    async def poll_head(self) -> HeadHeader | None:
+        """Ask the node for its head and take it into the cache (H14); `None` when it gives none.
+
+        An answer that the stream overtook while it was under way, or that is older than what the stream has just
+        announced, is returned and not taken: an endpoint may lag behind the events of its own node (case 51).
+        """
+        asked = self._cache.clock.now()
+        try:
+            header = await self.node.head(self._cache.times.verify_timeout)
+        except NodeError:
+            return None
+        now = self._cache.clock.now()
+        if not self.listed:
+            return None
+        entry = self._cache.delivery.entries.get(self.node_id)
+        if entry is not None and entry.source is HeadSource.STREAM:
+            half_a_slot = self._cache.slots.duration / 2 if self._cache.slots is not None else 0.0
+            lag = entry.received + half_a_slot if header.slot < entry.slot else entry.received
+            if lag >= asked and (header.slot, header.root) != (entry.slot, entry.root):
+                return header
+        self._cache.offer(
+            NodeHead(
+                node_id=self.node_id,
+                slot=header.slot,
+                root=header.root,
+                received=now,
+                source=HeadSource.POLL,
+                optimistic=header.optimistic,
+            )
+        )
+        return header
+
+    # --- one connection after the other
+
+    def _new_connection(self) -> Connection:
+        cache = self._cache
+        return Connection(self, self.node, self._topics.topics, cache.config.wire.event, cache.clock.unix())
+
+    async def _connect(self) -> Connection:
+        """Hold a connection, and its successor where one is opened, until none is left; return the last one."""
+        self._current = connection = self._new_connection()
+        self._over = anyio.Event()
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._hold, connection)
+                await self._over.wait()
+                connection = self._current
+                tasks.cancel_scope.cancel()
+        finally:
+            self._tasks = self._current = self._successor = None
+            if self.listed:
+                self.facts.stream.connection_ended()
+                self._cache.forget(self.node_id)
+        return connection
+
+    async def _hold(self, connection: Connection) -> None:
+        try:
+            await connection.run(self._cache.times.connect_timeout)
+        finally:
+            self._count(connection)
+        connection.settled.set()
+        if connection is self._successor:
+            # The old connection goes on; the hard clock comes round again.
+            self._successor = None
+        elif connection is self._current:
+            if self._successor is None:
+                self._over.set()
+            else:
+                self._promote()
+
+    def _promote(self) -> None:
+        """Make the successor the stream's connection, and end the one before it."""
+        old, new = self._current, self._successor
+        if new is None:
+            return
+        self._current, self._successor = new, None
+        if old is not None:
+            old.end(StreamReason.HARD_CLOCK)
+        stream = self.facts.stream
+        stream.connection_ended()
+        stream.requested = new.requested
+        stream.state = StreamState.REQUESTED if new.requested is not None else StreamState.CONNECTING
+        if new.open:
+            stream.state = state_of(self._cache.healthy(self.node_id))
+        self._cache.tell_stream(self.node_id, StreamReason.HARD_CLOCK)
+
+    def _count(self, connection: Connection) -> None:
+        ended = self._ended
+        self._ended = StreamStatistics(
+            opens=ended.opens + connection.open,
+            heads=ended.heads + connection.heads,
+            malformed=ended.malformed + connection.malformed,
+            oversized=ended.oversized + connection.oversized,
+            comments=ended.comments + connection.comments,
+            failures=0,
+        )
+
+    async def _wait(self, end: Connection) -> None:
+        """Back off after any end (H4); a good check ends the wait where the node was out of reach."""
+        times = self._cache.times
+        self._backoff.policy = times.backoff
+        wait = self._backoff.failed(at_least=end.retry_after or 0.0)
+        self._enter(StreamState.BACKOFF, end.reason, end.detail, retry_in=wait)
+        async with anyio.create_task_group() as tasks:
+            if end.reason in WORTH_A_CHECK and end.retry_after is None:
+                tasks.start_soon(self._check_until_good, tasks)
+            await anyio.sleep(wait)
+            tasks.cancel_scope.cancel()
+
+    async def _check_until_good(self, tasks: TaskGroup) -> None:
+        """Check the node as an unhealthy one is (N2): every 2 s, backing off to 60 s while it errs."""
+        policy = self._cache.times.check
+        backoff = Backoff(policy)
+        while True:
+            await anyio.sleep(backoff.failed())
+            try:
+                await self.node.syncing(self._cache.times.verify_timeout)
+            except NodeError:
+                continue
+            tasks.cancel_scope.cancel()
+            return
+
+    async def _look_at_version(self) -> None:
+        """Before a reduced set of topics is asked for, see whether the node is still the one that refused the rest."""
+        if not self._topics.reduced:
+            return
+        try:
+            self._topics.seen_version(await self.node.version(self._cache.times.verify_timeout))
+        except NodeError:
+            return
+
+    async def _identify(self) -> None:
+        """Ask which chain the node is on, until it says so (H15)."""
+        backoff = Backoff(self._cache.times.backoff)
+        while True:
+            try:
+                identity = await self.node.identity(self._cache.times.verify_timeout)
+            except NodeError:
+                await anyio.sleep(backoff.failed())
+                continue
+            if self.listed:
+                self._cache.identified(self.node_id, identity)
+            return
+
+    async def _baseline(self) -> None:
+        header = await self.poll_head()
+        if header is not None and self.listed:
+            self.facts.stream.baseline = Slot(header.slot)
+
+    # --- told by connections
+
+    def on_sent(self, connection: Connection) -> None:
+        """The request was sent: the clocks of H5 run from here, and the node is asked what it knows (H14, H15)."""
+        connection.requested = self._cache.clock.now()
+        if connection is not self._current or self._tasks is None or not self.listed:
+            return
+        self.facts.stream.requested = connection.requested
+        self._enter(StreamState.REQUESTED, StreamReason.REQUEST_SENT)
+        self._tasks.start_soon(self._identify)
+        self._tasks.start_soon(self._baseline)
+
+    def on_open(self, connection: Connection) -> None:
+        """The node answered with an event stream."""
+        connection.settled.set()
+        if not self.listed:
+            return
+        if connection is self._successor:
+            self._promote()
+        elif connection is self._current:
+            self._enter(state_of(self._cache.healthy(self.node_id)), StreamReason.RESPONSE)
+
+    def on_bytes(self, connection: Connection) -> None:
+        """Bytes are transport liveness, comments included, and nothing else (rule 2)."""
+        if connection is self._current and self.listed:
+            stream = self.facts.stream
+            stream.last_byte = self._cache.clock.now()
+            stream.comments = connection.comments
+
+    def on_head(self, connection: Connection, topic: str, event: HeadEvent) -> None:
+        """A head is head liveness where it is current, and goes to the cache."""
+        if connection is not self._current or not self.listed:
+            return
+        cache = self._cache
+        head = NodeHead(
+            node_id=self.node_id,
+            slot=event.slot,
+            root=event.block,
+            received=cache.clock.now(),
+            payload_status=event.payload_status,
+            optimistic=event.optimistic,
+            current_epoch_dependent_root=event.current_epoch_dependent_root,
+            next_epoch_dependent_root=event.next_epoch_dependent_root,
+        )
+        current = cache.streamed(head)
+        if current and not connection.current_head:
+            connection.current_head = True
+            self._backoff.reset()
+        if not self._told_in_the_other_form(head, topic):
+            cache.offer(head)
+        stream = self.facts.stream
+        if current and stream.state is not StreamState.FRESH:
+            self._enter(StreamState.FRESH, StreamReason.CURRENT_HEAD)
+
+    def on_reorg(self, connection: Connection, event: ReorgEvent) -> None:
+        """A reorg names the node's new head; its dependent roots are unknown (H14, case 45). It is no head liveness."""
+        if connection is not self._current or not self.listed:
+            return
+        head = NodeHead(
+            node_id=self.node_id,
+            slot=event.slot,
+            root=event.new_head_block,
+            received=self._cache.clock.now(),
+            optimistic=event.optimistic,
+        )
+        if not head.same_block(self._cache.delivery.entries.get(self.node_id)):
+            self._cache.offer(head)
+
+    def on_dropped(self, connection: Connection) -> None:
+        """The node dropped messages for us: ask for its head (H14)."""
+        if connection is self._current and self._tasks is not None:
+            self._tasks.start_soon(self.poll_head)
+
+    def _told_in_the_other_form(self, head: NodeHead, topic: str) -> bool:
+        """Whether the other of `head` and `head_v2` has told this already: both flowing is one head (H11)."""
+        before = self._shown
+        self._shown = (head, topic)
+        if before is None or before[1] == topic or not head.same_block(before[0]):
+            return False
+        return head.payload_status in (None, before[0].payload_status) and head.optimistic == before[0].optimistic
+
+    def _enter(
+        self, state: StreamState, reason: StreamReason, detail: str = "", *, retry_in: float | None = None
+    ) -> None:
+        if self.listed:
+            self.facts.stream.state = state
+            failures = self._backoff.failures
+            self._cache.tell_stream(self.node_id, reason, detail, failures=failures, retry_in=retry_in)

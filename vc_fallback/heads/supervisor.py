@@ -1,0 +1,112 @@
+"""Owns the head streams, keyed by node id, and makes them fit the candidate list after every change (G2)."""
+
+import logging
+from collections.abc import Callable, Iterable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from vc_fallback.base.backoff import Backoff
+from vc_fallback.base.signals import StreamReason, StreamState
+from vc_fallback.base.types import NodeId, Role
+from vc_fallback.candidates import CandidateList, Member
+from vc_fallback.heads.cache import HeadCache
+from vc_fallback.heads.stream import HeadStream
+from vc_fallback.node.client import BeaconNode
+
+logger = logging.getLogger(__name__)
+
+CLOSING_TIME = 1.0
+"""Seconds that closing a node's connections may take."""
+
+
+class _Unit:
+    """A stream as a task: cancelled by its scope, awaited by its event."""
+
+    def __init__(self, stream: HeadStream) -> None:
+        self.stream = stream
+        self.scope = anyio.CancelScope()
+        self.ended = anyio.Event()
+        self.reason = StreamReason.CLOSED
+
+
+class Supervisor:
+    """Starts, stops and restarts head streams; at most one reconcile runs, and the last list rules."""
+
+    def __init__(self, cache: HeadCache, make_node: Callable[[Member], BeaconNode]) -> None:
+        self._cache = cache
+        self._make_node = make_node
+        self._units: dict[NodeId, _Unit] = {}
+        self._restart_before = 0
+
+    @property
+    def streams(self) -> Iterable[HeadStream]:
+        """The streams that run."""
+        return [unit.stream for unit in self._units.values()]
+
+    def get(self, node_id: NodeId) -> HeadStream | None:
+        """Return a node's stream."""
+        unit = self._units.get(node_id)
+        return unit.stream if unit is not None else None
+
+    def restart_all(self) -> None:
+        """Give every stream from before the present generation a new start at the next reconcile."""
+        self._restart_before = self._cache.candidates.generation
+
+    async def run(self) -> None:
+        """Follow the list for ever."""
+        watcher = self._cache.candidates.watch.watcher(seen=False)
+        async with anyio.create_task_group() as tasks:
+            while True:
+                await self._reconcile(await watcher.wait(), tasks)
+
+    async def _reconcile(self, listed: CandidateList, tasks: TaskGroup) -> None:
+        leaving = [unit for unit in self._units.values() if not self._stays(unit.stream, listed)]
+        for unit in leaving:
+            unit.reason = StreamReason.REMOVED
+            unit.scope.cancel()
+        for unit in leaving:
+            await unit.ended.wait()
+        # The list may have changed while the old streams ended; what counts is the list as it is now.
+        for member in self._cache.candidates.current.of(Role.EVENTS):
+            if member.node_id not in self._units:
+                unit = _Unit(HeadStream(member.node_id, member.candidate, self._make_node(member), self._cache))
+                self._units[member.node_id] = unit
+                tasks.start_soon(self._guard, unit)
+
+    def _stays(self, stream: HeadStream, listed: CandidateList) -> bool:
+        member = listed.get(stream.node_id)
+        return (
+            member is not None
+            and member.has(Role.EVENTS)
+            and member.candidate.connection == stream.candidate.connection
+            and stream.born >= self._restart_before
+        )
+
+    async def _guard(self, unit: _Unit) -> None:
+        """Run one stream. A mistake of our own in it costs nobody else anything: it is logged, the stream restarts."""
+        stream = unit.stream
+        backoff = Backoff(self._cache.times.backoff)
+        try:
+            with unit.scope:
+                while True:
+                    try:
+                        await stream.run()
+                    except Exception:
+                        logger.exception("%s: head stream", stream.node_id)
+                    wait = backoff.failed()
+                    self._tell(stream, StreamState.BACKOFF, StreamReason.INTERNAL, backoff.failures, wait)
+                    await anyio.sleep(wait)
+        finally:
+            with anyio.move_on_after(CLOSING_TIME, shield=True):
+                await stream.node.aclose()
+            self._units.pop(stream.node_id, None)
+            self._tell(stream, StreamState.STOPPED, unit.reason, 0, None)
+            unit.ended.set()
+
+    def _tell(
+        self, stream: HeadStream, state: StreamState, reason: StreamReason, failures: int, retry_in: float | None
+    ) -> None:
+        if stream.listed:
+            stream.facts.stream.state = state
+        self._cache.tell_end(stream.node_id, state, reason, failures, retry_in)

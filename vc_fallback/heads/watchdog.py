@@ -1,0 +1,129 @@
+"""Looks at the clocks of every head stream, verifies silent ones, and replaces old connections one by one (H5)."""
+
+import random
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from vc_fallback.base.signals import StreamReason, StreamState
+from vc_fallback.base.types import NodeId, Slot
+from vc_fallback.base.watch import Watch
+from vc_fallback.chain import SlotClock
+from vc_fallback.decide.freshness import Action, Verdict, announced, judge, watchdog
+from vc_fallback.heads.cache import HeadCache
+from vc_fallback.heads.stream import HeadStream
+from vc_fallback.heads.supervisor import Supervisor
+
+UNDER_WAY = 1 / 12
+"""Part of a slot in which a head that the node has already may still be on its way over the stream."""
+
+JITTER = 1 / 2
+"""Longest wait, in slots, before a replacement by the hard clock."""
+
+
+class Watchdog:
+    """One task for all streams; looks at every slot's start and whenever a clock of a stream runs out."""
+
+    def __init__(
+        self, cache: HeadCache, supervisor: Supervisor, uniform: Callable[[float, float], float] = random.uniform
+    ) -> None:
+        self._cache = cache
+        self._supervisor = supervisor
+        self._uniform = uniform
+        self._verifying: set[NodeId] = set()
+        self._replacing = False
+        self._look = Watch(None)
+
+    async def run(self) -> None:
+        """Watch for ever; nothing runs until the chain is known."""
+        cache = self._cache
+        slot: Slot | None = None
+        async with anyio.create_task_group() as tasks:
+            while True:
+                looked = self._look.watcher()
+                slots = cache.slots
+                if slots is not None:
+                    now = cache.clock.now()
+                    if slots.slot_at(now) != slot:
+                        cache.anchor()
+                        slots = cache.slots or slots
+                        slot = slots.slot_at(now)
+                        cache.reconsider()
+                    again = self._look_at_all(slots, now, tasks)
+                    cache.tell_verdicts()
+                else:
+                    again = cache.clock.now() + 1.0
+                with anyio.move_on_after(max(0.001, again - cache.clock.now())):
+                    await looked.wait()
+
+    def wake(self) -> None:
+        """Look again at once: the chain has become known, or a replacement is over."""
+        self._look.set(None)
+
+    def _look_at_all(self, slots: SlotClock, now: float, tasks: TaskGroup) -> float:
+        cache = self._cache
+        again = slots.start_of(Slot(slots.slot_at(now) + 1))
+        oldest: tuple[float, HeadStream] | None = None
+        for stream in self._supervisor.streams:
+            if not stream.listed:
+                continue
+            facts = stream.facts.stream
+            watch = watchdog(facts, cache.delivery.newest_elsewhere(stream.node_id), now, slots, cache.times)
+            again = min(again, watch.again)
+            if watch.due is Action.VERIFY and stream.node_id not in self._verifying:
+                facts.verified = now
+                self._verifying.add(stream.node_id)
+                tasks.start_soon(self._verify, stream)
+            elif watch.due is Action.RECONNECT:
+                stream.reconnect(StreamReason.TRANSPORT_SILENCE)
+            elif watch.due is Action.REPLACE:
+                since = max(facts.requested or now, facts.last_head_at or 0.0)
+                if oldest is None or since < oldest[0]:
+                    oldest = (since, stream)
+        if oldest is not None and not self._replacing:
+            self._replacing = True
+            tasks.start_soon(self._replace, oldest[1], slots.duration)
+        return again
+
+    async def _replace(self, stream: HeadStream, slot_duration: float) -> None:
+        """One node at a time, jittered, so that a chain without blocks does not cost every connection at once."""
+        try:
+            await anyio.sleep(self._uniform(0, JITTER * slot_duration))
+            await stream.replace()
+        finally:
+            self._replacing = False
+            self.wake()
+
+    async def _verify(self, stream: HeadStream) -> None:
+        try:
+            await self._find_out(stream)
+        finally:
+            self._verifying.discard(stream.node_id)
+
+    async def _find_out(self, stream: HeadStream) -> None:
+        """Poll the node's own head beside the others' and act on what that means."""
+        cache = self._cache
+        if not stream.listed:
+            return
+        connection = stream.facts.stream.requested
+        header = await stream.poll_head()
+        own = header.slot if header is not None else None
+        slots = cache.slots
+        if slots is None or not self._same(stream, connection):
+            return
+        verdict = judge(own, announced(stream.facts.stream, slots), cache.delivery.newest_elsewhere(stream.node_id))
+        if verdict is Verdict.STALLED and own is not None:
+            await anyio.sleep(UNDER_WAY * slots.duration)
+            if not self._same(stream, connection) or announced(stream.facts.stream, slots) >= own:
+                return
+        if verdict is Verdict.STALLED:
+            facts = stream.facts.stream
+            facts.stalled = True
+            facts.state = StreamState.STALLED
+            detail = "no answer while other nodes have newer heads" if own is None else f"the node is at slot {own}"
+            cache.tell_stream(stream.node_id, StreamReason.HEAD_SILENCE, detail)
+            stream.reconnect(StreamReason.HEAD_SILENCE, detail)
+
+    def _same(self, stream: HeadStream, connection: float | None) -> bool:
+        return stream.listed and connection is not None and stream.facts.stream.requested == connection
