@@ -102,8 +102,18 @@ class SlotClock:
         return self.chain.slot_duration
 
     def slot_at(self, now: float) -> Slot:
-        """Return the slot at a moment in loop time; negative before genesis."""
-        return Slot(int((now + self.offset - self.chain.genesis_time) // self.chain.slot_duration))
+        """Return the slot at a moment in loop time; negative before genesis.
+
+        It is the last slot that has started by :meth:`start_of`, to the last bit: whoever wakes at the start of a slot is
+        in that slot, also where the duration is no binary fraction (1/3 s, 0.05 s).
+        """
+        slot = int((now + self.offset - self.chain.genesis_time) // self.chain.slot_duration)
+        # Both directions round, so the quotient may be off by one at the very start of a slot.
+        if self.start_of(Slot(slot + 1)) <= now:
+            slot += 1
+        elif self.start_of(Slot(slot)) > now:
+            slot -= 1
+        return Slot(slot)
 
     def start_of(self, slot: Slot) -> float:
         """Return the moment in loop time at which a slot starts."""
