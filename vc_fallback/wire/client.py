@@ -1,23 +1,36 @@
 """One beacon node over HTTP/1.1: requests over kept connections, streams over their own."""
 
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from socket import AddressFamily
-from typing import Any
 
 import httpx
 
 from vc_fallback.base.urls import BaseURL
+from vc_fallback.wire import injected
+from vc_fallback.wire.connection import Connection
+from vc_fallback.wire.dial import Resolver
+from vc_fallback.wire.errors import ClientClosed, StaleConnection
 from vc_fallback.wire.http import Response, StreamSink, WireLimits
+from vc_fallback.wire.keepalive import Origin, Slots
+from vc_fallback.wire.message import RequestWriter
+from vc_fallback.wire.receive import Collector, SinkReceiver
+from vc_fallback.wire.redirect import MOST, Place, Redirected
+from vc_fallback.wire.tls import tls_context
 
-Address = tuple[AddressFamily, tuple[Any, ...]]
-Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
+_REPEATABLE = frozenset({"GET", "HEAD"})
+_LIMITS = WireLimits()
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Numbers of one client: connections open, idle and in use, callers waiting for a slot, streams, and totals."""
+    """Numbers of one client: connections open, idle and in use, callers waiting for a slot, streams, and totals.
+
+    :param open: connections that stand, those of streams included.
+    :param in_use: slots taken by requests, whether they have a connection yet or not.
+    :param dials: connections that were begun since the client was made.
+    :param stale_repeats: requests written once more because a kept connection had ended (Q10).
+    """
 
     open: int
     idle: int
@@ -29,7 +42,12 @@ class Statistics:
 
 
 class HTTPClient:
-    """Contract; see the methods."""
+    """Requests and streams to one beacon node.
+
+    Cheap to make; has no task of its own. Used from one event loop. Proxies of the environment are never looked at.
+    Of redirects it follows 307 and 308 to the same host, or to https there (Q16); any other is returned as the answer.
+    Time limits are the caller's (`anyio.fail_after` around the call); only making a connection has its own.
+    """
 
     def __init__(
         self,
@@ -37,12 +55,38 @@ class HTTPClient:
         *,
         headers: Sequence[tuple[str, str]] = (),
         tls: ssl.SSLContext | None = None,
-        limits: WireLimits = WireLimits(),
+        limits: WireLimits = _LIMITS,
         concurrency: int = 64,
         idle_timeout: float = 60.0,
         resolver: Resolver | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Make a client.
+
+        :param headers: sent with every request and stream; user-info of the URL is sent as `Authorization`.
+        :param tls: context for https, shared by clients of equal settings; made when needed where it is not given.
+        :param concurrency: how many requests run at once; more wait, first come first served. Streams are not counted.
+        :param idle_timeout: seconds after which a kept connection is not used any more.
+        :param resolver: names to addresses; the system's by default. IP literals never need one.
+        :param transport: used in the place of our own connections; it is the caller's to close.
+        :raises httpx.LocalProtocolError: for a header that cannot be sent.
+        """
+        own = [("Authorization", url.authorization)] if url.authorization is not None else []
+        self._url = url
+        self._headers = [*own, *headers]
+        self._tls = tls
+        self._limits = limits
+        self._idle_timeout = idle_timeout
+        self._resolver = resolver
+        self._transport = transport
+        self._slots = Slots(concurrency)
+        self._concurrency = concurrency
+        self._writers: dict[str, RequestWriter] = {}
+        self._origins: dict[str, Origin] = {}
+        self._streams = 0
+        self._stale_repeats = 0
+        self._closed = False
+        self._writer = self._writer_for(url)
 
     async def request(
         self,
@@ -54,7 +98,35 @@ class HTTPClient:
         body: bytes | None = None,
         repeatable: bool | None = None,
         connect_timeout: float = 1.0,
-    ) -> Response: ...  # type: ignore[empty-body]
+    ) -> Response:
+        """Send a request and read its response whole.
+
+        :param path: as in the Beacon API, `/eth/v1/…`; the base URL's path prefix and query are added.
+        :param repeatable: whether the request may be written once more, on a new connection, when a kept one ended
+            before any byte of the response (Q10). GET and HEAD may, others may not, unless said otherwise.
+        :param connect_timeout: seconds for making a connection, TLS included (H2); a kept one costs none.
+        :raises httpx.LocalProtocolError: for what cannot be sent; nothing was.
+        :raises httpx.ConnectTimeout, httpx.ConnectError: no connection; `TLSError` and `CertificateError` among them.
+        :raises httpx.TransportError: what else went wrong; see `vc_fallback.wire.errors`.
+        """
+        place = Place(self._url, self._url.target(path, query))
+        if repeatable is None:
+            repeatable = method in _REPEATABLE
+        slots = self._slots
+        if not slots.take_nowait():
+            await slots.take()
+        try:
+            response = await self._request(place, method, headers, body, repeatable, connect_timeout)
+            for _ in range(MOST):
+                elsewhere = place.follow(response.status, response.headers)
+                if elsewhere is None:
+                    break
+                place = elsewhere
+                response = await self._request(place, method, headers, body, repeatable, connect_timeout)
+        finally:
+            slots.give()
+        response.origin = place.url.origin
+        return response
 
     async def stream(
         self,
@@ -64,8 +136,151 @@ class HTTPClient:
         headers: Sequence[tuple[str, str]] = (),
         sink: StreamSink,
         connect_timeout: float = 3.0,
-    ) -> None: ...
+    ) -> None:
+        """Hold a stream open on a connection of its own, until it ends cleanly; what comes goes to the sink.
 
-    async def aclose(self) -> None: ...
+        Whatever the status is, the response goes to the sink; the body of an error (400 and above) is bounded.
+        An injected transport does not say when a request is written: `sink.sent` is called before it is handed over.
 
-    def statistics(self) -> Statistics: ...  # type: ignore[empty-body]
+        :raises httpx.TransportError: for every other end, as `request`.
+        :raises Exception: what a method of the sink raised, unchanged; the connection is closed.
+        """
+        place = Place(self._url, self._url.target(path, query))
+        self._streams += 1
+        try:
+            for followed in range(MOST + 1):
+                receiver = SinkReceiver(sink, self._limits, place if followed < MOST else None)
+                try:
+                    await self._stream(place, headers, receiver, sink, connect_timeout)
+                except Redirected as redirected:
+                    place = redirected.place
+                else:
+                    return
+        finally:
+            self._streams -= 1
+
+    async def aclose(self) -> None:
+        """Close all connections; calls under way and later ones raise `ClientClosed`. An injected transport stays open."""
+        self._closed = True
+        for origin in self._origins.values():
+            origin.close()
+
+    def statistics(self) -> Statistics:
+        """Return the present numbers."""
+        origins = self._origins.values()
+        idle = sum(len(origin.idle) for origin in origins)
+        return Statistics(
+            open=idle + sum(len(origin.busy) for origin in origins),
+            idle=idle,
+            in_use=self._concurrency - self._slots.free,
+            waiting=self._slots.waiting,
+            streams=self._streams,
+            dials=sum(origin.dials for origin in origins),
+            stale_repeats=self._stale_repeats,
+        )
+
+    async def _request(
+        self,
+        place: Place,
+        method: str,
+        headers: Sequence[tuple[str, str]],
+        body: bytes | None,
+        repeatable: bool,
+        connect_timeout: float,
+    ) -> Response:
+        if self._closed:
+            raise ClientClosed("the client was closed")
+        writer = self._writer if place.url is self._url else self._writer_for(place.url)
+        collector = Collector(self._limits)
+        if self._transport is not None:
+            await injected.exchange(
+                self._transport, place, method, writer.pairs(headers), body, collector, connect_timeout
+            )
+            return Response(collector.status, collector.headers, collector.body)
+        head = writer.head(method, place.target, headers, body)
+        parts = (head, body) if body else (head,)
+        origin = self._origin_for(place.url)
+        attempts = 1
+        connection = origin.take(certain=not repeatable)
+        if connection is not None:
+            if await self._exchange_kept(origin, connection, method, parts, collector, repeatable):
+                return Response(collector.status, collector.headers, collector.body)
+            self._stale_repeats += 1
+            attempts = 2
+            collector = Collector(self._limits)
+        connection = await origin.connect(connect_timeout)
+        try:
+            await connection.exchange(method, parts, collector)
+        finally:
+            origin.give(connection)
+        return Response(collector.status, collector.headers, collector.body, attempts)
+
+    async def _exchange_kept(
+        self,
+        origin: Origin,
+        connection: Connection,
+        method: str,
+        parts: Sequence[bytes],
+        collector: Collector,
+        repeatable: bool,
+    ) -> bool:
+        """Use a kept connection; `False` when it proved stale and the request is to be written once more."""
+        try:
+            await connection.exchange(method, parts, collector)
+        except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+            if connection.decoder.started:
+                raise
+            if not repeatable:
+                raise StaleConnection("a kept connection ended before any byte of the response") from error
+            return False
+        finally:
+            origin.give(connection)
+        # A 408 on a kept connection was on its way before the request was: the server was tired of waiting.
+        return not (collector.status == 408 and repeatable)
+
+    async def _stream(
+        self,
+        place: Place,
+        headers: Sequence[tuple[str, str]],
+        receiver: SinkReceiver,
+        sink: StreamSink,
+        connect_timeout: float,
+    ) -> None:
+        if self._closed:
+            raise ClientClosed("the client was closed")
+        writer = self._writer_for(place.url)
+        if self._transport is not None:
+            sink.sent()
+            await injected.exchange(
+                self._transport, place, "GET", writer.pairs(headers), None, receiver, connect_timeout
+            )
+            return
+        head = writer.head("GET", place.target, headers, None)
+        origin = self._origin_for(place.url)
+        connection = await origin.connect(connect_timeout)
+        try:
+            await connection.exchange("GET", (head,), receiver, sink.sent)
+        finally:
+            connection.close()
+            origin.give(connection)
+
+    def _writer_for(self, url: BaseURL) -> RequestWriter:
+        writer = self._writers.get(url.origin)
+        if writer is None:
+            writer = self._writers[url.origin] = RequestWriter(url.netloc, self._headers)
+        return writer
+
+    def _origin_for(self, url: BaseURL) -> Origin:
+        origin = self._origins.get(url.origin)
+        if origin is None:
+            if url.scheme == "https" and self._tls is None:
+                self._tls = tls_context()
+            origin = self._origins[url.origin] = Origin(
+                url.host,
+                url.port,
+                self._tls if url.scheme == "https" else None,
+                limits=self._limits,
+                idle_timeout=self._idle_timeout,
+                resolver=self._resolver,
+            )
+        return origin

@@ -1,0 +1,159 @@
+"""Receivers of a response: one collects a body whole, one hands a stream on to its sink."""
+
+from vc_fallback.wire.codec import Head
+from vc_fallback.wire.coding import ContentDecoder, content_decoder
+from vc_fallback.wire.errors import BodyTooLarge
+from vc_fallback.wire.http import Headers, StreamSink, WireLimits
+from vc_fallback.wire.redirect import Place, Redirected
+
+# Smaller bodies come with their head or in few pieces; a place of their own gains nothing.
+_DIRECT = 64 * 1024
+# What is reserved on the word of a header alone; the place grows with what really came.
+_FIRST = 1024 * 1024
+
+
+class Collector:
+    """Collects a body, bounded by the limits for its status (Q15)."""
+
+    __slots__ = ("_coding", "_filled", "_first", "_limit", "_limits", "_more", "_place", "headers", "status")
+
+    def __init__(self, limits: WireLimits) -> None:
+        self._limits = limits
+        self._limit = 0
+        self._coding: ContentDecoder | None = None
+        self._first = b""
+        self._more: bytearray | None = None
+        self._place: bytearray | None = None
+        self._filled = 0
+        self.status = 0
+        self.headers = _NO_HEADERS
+
+    def head(self, head: Head) -> None:
+        """Note the head; refuse a body that is announced to be too large."""
+        self.status = head.status
+        self.headers = head.headers
+        self._limit = self._limits.error_body if head.status >= 400 else self._limits.body
+        length = head.length
+        if length is not None and length > self._limit:
+            raise BodyTooLarge(f"a body of {length} bytes is announced; the limit is {self._limit}")
+        if head.coding and length != 0:
+            self._coding = content_decoder(head.coding)
+        if length is not None and length > _DIRECT and self._coding is None:
+            self._place = bytearray(min(length, _FIRST))
+
+    def data(self, data: bytes) -> None:
+        """Keep a part of the body."""
+        if self._coding is not None:
+            for piece in self._coding.feed(data):
+                self._keep(piece)
+        elif self._place is not None:
+            end = self._filled + len(data)
+            if end > len(self._place):
+                self._grow(end)
+            self._place[self._filled : end] = data
+            self._filled = end
+        else:
+            self._keep(data)
+
+    def room(self, remaining: int) -> memoryview | None:
+        """Give a place for the rest of the body, in steps that double."""
+        place = self._place
+        if place is None:
+            return None
+        if self._filled == len(place):
+            self._grow(min(self._filled + remaining, 2 * self._filled))
+        return memoryview(place)[self._filled : self._filled + remaining]
+
+    def filled(self, count: int) -> None:
+        """Count what was read into the place."""
+        self._filled += count
+
+    def end(self) -> None:
+        """Check the coding's end."""
+        if self._coding is not None:
+            self._coding.end()
+
+    @property
+    def body(self) -> bytes:
+        """The body as it stands."""
+        if self._place is not None:
+            return bytes(self._place) if self._filled == len(self._place) else bytes(self._place[: self._filled])
+        return self._first if self._more is None else bytes(self._more)
+
+    def _keep(self, data: bytes) -> None:
+        if self._more is not None:
+            self._more += data
+        elif self._first:
+            # Not a list of pieces: with one byte to a chunk it would take forty times the body.
+            self._more = bytearray(self._first)
+            self._more += data
+        else:
+            self._first = data
+        if len(self._first if self._more is None else self._more) > self._limit:
+            raise BodyTooLarge(f"the body is larger than {self._limit} bytes")
+
+    def _grow(self, size: int) -> None:
+        assert self._place is not None  # noqa: S101 - only called with a place
+        self._place.extend(bytes(size - len(self._place)))
+
+
+class SinkReceiver:
+    """Hands a stream on to a sink."""
+
+    __slots__ = ("_coding", "_limit", "_limits", "_place", "_sink", "_size")
+
+    def __init__(self, sink: StreamSink, limits: WireLimits, place: Place | None = None) -> None:
+        """Take the sink; `place` is where the request went, if a redirect may be followed from there."""
+        self._sink = sink
+        self._place = place
+        self._limits = limits
+        self._limit: int | None = None
+        self._size = 0
+        self._coding: ContentDecoder | None = None
+
+    def head(self, head: Head) -> None:
+        """Tell the sink of the response; only an error's body has a limit here.
+
+        :raises Redirected: where the call is to go on elsewhere; the sink hears nothing of that.
+        """
+        elsewhere = None if self._place is None else self._place.follow(head.status, head.headers)
+        if elsewhere is not None:
+            raise Redirected(elsewhere)
+        if head.status >= 400:
+            self._limit = self._limits.error_body
+        if head.coding and head.length != 0:
+            self._coding = content_decoder(head.coding, stream=True)
+        self._sink.response(head.status, head.headers)
+
+    def data(self, data: bytes) -> None:
+        """Hand on a part of the body."""
+        if self._limit is not None:
+            self._count(len(data))
+        if self._coding is None:
+            self._sink.data(data)
+            return
+        for piece in self._coding.feed(data):
+            if self._limit is not None:
+                self._count(len(piece))
+            self._sink.data(piece)
+
+    def room(self, remaining: int) -> memoryview | None:  # noqa: ARG002 - a stream takes bytes as they come
+        """Give no place."""
+        return None
+
+    def filled(self, count: int) -> None:
+        """Never called, as there is no place."""
+
+    def end(self) -> None:
+        """Check the coding's end."""
+        if self._coding is not None:
+            self._coding.end()
+
+    def _count(self, size: int) -> None:
+        assert self._limit is not None  # noqa: S101 - only called with a limit
+        self._size += size
+        if self._size > self._limit:
+            raise BodyTooLarge(f"the body of an error is larger than {self._limit} bytes")
+
+
+_NO_HEADERS = Headers()
