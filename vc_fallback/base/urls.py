@@ -10,7 +10,9 @@ from urllib.parse import quote, unquote_to_bytes, urlencode, urlsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BAD = re.compile(r"[\x00-\x20\x7f\\]")
-_HOST = re.compile(r"(?=.{1,253}\.?$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*\.?$")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+"""Half characters: bytes of a command line that are not UTF-8 arrive so, and cannot be sent."""
+_HOST = re.compile(r"(?=.{1,253}\.?\Z)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*\.?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class BaseURL:
 
         :raises ValueError: when it is not a usable `http` or `https` URL; the text of the error holds no part of it.
         """
-        if _BAD.search(text):
+        if _BAD.search(text) or _SURROGATE.search(text):
             raise ValueError("a URL holds no blanks, control characters or backslashes")
         try:
             parts = urlsplit(text)
@@ -52,7 +54,7 @@ class BaseURL:
         if "@" in parts.netloc:
             user, _, password = parts.netloc.rpartition("@")[0].partition(":")
             pair = unquote_to_bytes(user) + b":" + unquote_to_bytes(password)
-            authorization = "Basic " + base64.b64encode(pair).decode("ascii")
+            authorization = "Basic " + base64.b64encode(pair).decode("ascii") if pair != b":" else None
         return cls(
             scheme=scheme,
             host=host,
@@ -86,9 +88,16 @@ class BaseURL:
 
     @property
     def digest(self) -> str:
-        """Six hexadecimal digits of a hash of the normalised URL: tells two of one host apart, shows neither."""
-        normal = f"{self.scheme}://{self.authorization or ''}@{self.hostport}{self.prefix}?{self.query}"
-        return hashlib.sha256(normal.encode()).hexdigest()[:6]
+        """Six hexadecimal digits of a hash of the normalised URL: tells two of one host apart, shows neither.
+
+        User-info has no part in it: a new password is no new node, and a hash of a weak one would give it away.
+        """
+        return _digest(f"{self.scheme}://{self.hostport}{self.prefix}?{self.query}")
+
+    @property
+    def digest_with_credentials(self) -> str:
+        """As :attr:`digest`, for two base URLs that differ in nothing but their user-info."""
+        return _digest(f"{self.scheme}://{self.authorization or ''}@{self.hostport}{self.prefix}?{self.query}")
 
     def target(self, path: str, query: Sequence[tuple[str, str]] = ()) -> str:
         """Return the request target for a path such as `/eth/v1/events`: prefix + path + the base's query + `query`."""
@@ -99,12 +108,20 @@ class BaseURL:
         return self.origin + ("" if self.bare else "/…")
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
 def _normal_host(host: str) -> str:
     if ":" in host:
         try:
-            return ipaddress.IPv6Address(host).compressed if "%" not in host else host.lower()
+            address = ipaddress.IPv6Address(host)
         except ValueError:
             raise ValueError("not a URL (the IPv6 address cannot be read)") from None
+        if address.scope_id is not None:
+            # A zone means something on one machine only and may not stand in a Host header.
+            raise ValueError("a URL names no zone of an IPv6 address")
+        return address.compressed
     host = host.lower()
     if not host.isascii():
         try:

@@ -64,6 +64,8 @@ class StreamFacts:
     """When the last current head came (H6)."""
     stalled: bool = False
     """The verdict of the watchdog, until a new current head (H6)."""
+    behind: bool = False
+    """The node itself is behind the others by its own word (H5), until a new current head."""
     verified: float | None = None
     """When the stream was verified last (H5)."""
 
@@ -92,7 +94,8 @@ class NodeFacts:
     """What the node says its chain is; `None` before it was asked."""
     mismatch: str = ""
     """In which respect its chain is not the pinned one; empty when it fits or is unknown (N7)."""
-    version: str = ""
+    unhealthy: str = ""
+    """Why requests should not go to the node; empty while it is healthy (N1)."""
 
     @property
     def quarantined(self) -> bool:
@@ -107,6 +110,8 @@ class Ledger:
     chain: ChainIdentity | None = None
     """The pinned identity (I1)."""
     nodes: dict[NodeId, NodeFacts] = field(default_factory=dict)
+    held: frozenset[NodeId] = frozenset()
+    """The nodes whose heads the tier gate holds back (C5)."""
 
     def standing(self, node_id: NodeId) -> Standing:
         """Say whether a node's heads may be delivered."""
@@ -115,4 +120,6 @@ class Ledger:
             return Standing.UNVERIFIED
         if facts.mismatch:
             return Standing.QUARANTINED
-        return Standing.UNVERIFIED if facts.identity is None else Standing.ELIGIBLE
+        if facts.identity is None:
+            return Standing.UNVERIFIED
+        return Standing.HELD if node_id in self.held else Standing.ELIGIBLE

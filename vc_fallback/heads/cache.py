@@ -155,7 +155,7 @@ class HeadCache:
         if self.slots is None or not is_current(head.slot, now, self.slots):
             return False
         facts.last_current_at = now
-        facts.stalled = False
+        facts.stalled = facts.behind = False
         return True
 
     def _find_current(self, stream: StreamFacts) -> None:

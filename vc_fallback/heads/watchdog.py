@@ -117,8 +117,9 @@ class Watchdog:
             await anyio.sleep(UNDER_WAY * slots.duration)
             if not self._same(stream, connection) or announced(stream.facts.stream, slots) >= own:
                 return
+        facts = stream.facts.stream
+        facts.behind = verdict is Verdict.BEHIND
         if verdict is Verdict.STALLED:
-            facts = stream.facts.stream
             facts.stalled = True
             facts.state = StreamState.STALLED
             detail = "no answer while other nodes have newer heads" if own is None else f"the node is at slot {own}"

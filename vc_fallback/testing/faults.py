@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import TracebackType
+from typing import Self
 
 from vc_fallback.testing.http import Answer, Request
 
@@ -82,7 +83,7 @@ class Injection:
         """Heal it; without effect when it was healed before."""
         self._remove(self)
 
-    def __enter__(self) -> "Injection":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

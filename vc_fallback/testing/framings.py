@@ -1,5 +1,6 @@
 """How the beacon nodes put events on the wire: head, line ends, comments (cases.md 3, recordings of Lodestar 1.5.1)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Literal
@@ -33,19 +34,22 @@ class Framing:
     headers_with_first_event: bool = False
     accept: str = ""
 
-    def head(self, content_type: str | None = None) -> bytes:
-        """Return the response head. Only the names of headers are in the case their node uses.
+    def head(self, unix: float, *, content_type: str | None = None, headers: Sequence[tuple[str, str]] = ()) -> bytes:
+        """Return the response head.
 
+        :param unix: Unix time of its `Date`.
         :param content_type: sent in place of the node's own.
+        :param headers: sent beside the node's own.
         """
-        lower = self.name == "lighthouse"
         fields = [
             (name, content_type if content_type is not None and name.lower() == "content-type" else value)
             for name, value in self.headers
         ]
-        fields.append(("Date", formatdate(usegmt=True)))
+        fields += [*headers, ("Date", formatdate(unix, usegmt=True))]
         if self.chunked:
             fields.append(("Transfer-Encoding", "chunked"))
+        # Lighthouse's server writes all names in lower case.
+        lower = self.name == "lighthouse"
         lines = [f"{name.lower() if lower else name}: {value}\r\n" for name, value in fields]
         return ("HTTP/1.1 200 OK\r\n" + "".join(lines) + "\r\n").encode("latin-1")
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 import anyio
 from anyio.abc import ByteReceiveStream
@@ -35,9 +35,9 @@ class Request:
     query: tuple[tuple[str, str], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.target)
-        object.__setattr__(self, "path", unquote(parts.path))
-        object.__setattr__(self, "query", tuple(parse_qsl(parts.query, keep_blank_values=True)))
+        path, _, query = self.target.partition("?")
+        object.__setattr__(self, "path", unquote(path))
+        object.__setattr__(self, "query", tuple(parse_qsl(query, keep_blank_values=True)))
 
     @property
     def keep_alive(self) -> bool:
