@@ -98,7 +98,7 @@ class SimulatedChain:
         self.identity = ChainIdentity(
             genesis_time=float(genesis_time),
             genesis_validators_root=self._root("validators"),
-            slot_duration=slot_duration,
+            slot_duration=float(slot_duration),
             slots_per_epoch=slots_per_epoch,
             preset="mainnet" if slots_per_epoch == 32 else "minimal",
             forks=tuple(

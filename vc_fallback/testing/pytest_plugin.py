@@ -1,10 +1,14 @@
 """Fixtures for pytest, loaded by its entry point wherever this package is installed; imports little until used."""
 
 import inspect
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from vc_fallback.testing.devnet import SimulatedDevnet
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -24,6 +28,19 @@ def virtual_time_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str,
     from vc_fallback.testing import virtual_time
 
     return virtual_time.virtual_time_backend(request.param)
+
+
+@pytest.fixture
+def simulated_devnet() -> "Callable[..., AbstractAsyncContextManager[SimulatedDevnet]]":
+    """Make simulated devnets: :func:`vc_fallback.testing.simulated_devnet`, with its parameters::
+
+    async def test_follows_the_head(simulated_devnet):
+        async with simulated_devnet(3, slot_duration=12) as net:
+            ...
+    """
+    from vc_fallback.testing import devnet
+
+    return devnet.simulated_devnet
 
 
 @pytest.hookimpl(wrapper=True)

@@ -176,8 +176,11 @@ class Server:
         self._socket = bound
 
     async def _accept(self, tasks: TaskGroup, listener: socket.socket, scope: anyio.CancelScope) -> None:
-        with scope:
+        with scope, suppress(anyio.ClosedResourceError):
             while True:
+                # Once cancelled, the listener is closed, and waiting for it would be an error.
+                if scope.cancel_called:
+                    return
                 await anyio.wait_readable(listener)
                 await self.gate()
                 if scope.cancel_called:

@@ -1,0 +1,67 @@
+"""Three nodes of which one stalls, one dies, and both come back, again and again."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+
+from vc_fallback.base.clock import Clock
+from vc_fallback.base.types import Slot
+from vc_fallback.testing.devnet import SimulatedDevnet, simulated_devnet
+from vc_fallback.testing.tasks import background_tasks
+
+STALL, SPEAK, DIE, RETURN, CYCLE = 2, 6, 8, 11, 14
+"""Slots after the start of a cycle: with 2 s slots all of it is seen within 28 s. A stream that misses one slot while
+others have it is found out at the end of that slot (H5), so four silent slots show it well."""
+
+
+@asynccontextmanager
+async def demo_devnet(
+    *, slot_duration: float = 2.0, clock: Clock | None = None, note: Callable[[str], None] | None = None
+) -> AsyncIterator[SimulatedDevnet]:
+    """Serve the demo's three nodes, each in another node's framing, until the body ends.
+
+    `bn2` stalls (its event stream is open and silent while its REST goes on), `bn3` dies (connections end, connects are
+    refused); both come back.
+
+    :param clock: by default the system's.
+    :param note: is told in a few words what is done to which node.
+    """
+    clock = Clock() if clock is None else clock
+    async with (
+        simulated_devnet(
+            3, slot_duration=slot_duration, slots_per_epoch=8, clock=clock, framings=("lighthouse", "nimbus", "prysm")
+        ) as net,
+        background_tasks() as tasks,
+    ):
+        tasks.start_soon(play, net, note or _nobody)
+        yield net
+
+
+async def play(net: SimulatedDevnet, note: Callable[[str], None]) -> None:
+    """Play the demo's scenes on the second and the third node, for ever."""
+    slots = net.chain.slots
+    start = slots.slot_at(anyio.current_time()) + 1
+    stalls, dies = net[1], net[2]
+    while True:
+        await _until(net, start + STALL)
+        note(f"{stalls.name} stalls: its event stream falls silent")
+        stalls.silence()
+        await _until(net, start + SPEAK)
+        note(f"{stalls.name} speaks again")
+        stalls.resume()
+        await _until(net, start + DIE)
+        note(f"{dies.name} dies: connections end, connects are refused")
+        await dies.kill()
+        await _until(net, start + RETURN)
+        note(f"{dies.name} is back")
+        dies.restart()
+        start += CYCLE
+
+
+async def _until(net: SimulatedDevnet, slot: int) -> None:
+    await anyio.sleep_until(net.chain.slots.start_of(Slot(slot)))
+
+
+def _nobody(_: str) -> None:
+    pass
