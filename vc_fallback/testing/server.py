@@ -177,13 +177,11 @@ class Server:
 
     async def _accept(self, tasks: TaskGroup, listener: socket.socket, scope: anyio.CancelScope) -> None:
         with scope, suppress(anyio.ClosedResourceError):
-            while True:
-                # Once cancelled, the listener is closed, and waiting for it would be an error.
-                if scope.cancel_called:
-                    return
+            # A refused port's listener is closed, and waiting for it would be an error.
+            while listener.fileno() >= 0:
                 await anyio.wait_readable(listener)
                 await self.gate()
-                if scope.cancel_called:
+                if listener.fileno() < 0:
                     return
                 # Accepted without an await in between, so no cancellation can lose a connection.
                 try:
