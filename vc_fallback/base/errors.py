@@ -1,5 +1,6 @@
 """The error tree. What happened on the wire stays in httpx's types; these are the words of this package."""
 
+from vc_fallback.base.redact import printable
 from vc_fallback.base.types import NodeId
 
 
@@ -17,9 +18,13 @@ class ConfigurationError(FallbackError):
 
 
 class NodeError(FallbackError):
-    """A beacon node did not give a usable answer. `endpoint` is a template, never a URL with its values."""
+    """A beacon node did not give a usable answer. `endpoint` is a template, never a URL with its values.
+
+    `problem` may hold a node's own words or a transport's: it is redacted and cut here, once for all (rule 11).
+    """
 
     def __init__(self, node_id: NodeId, endpoint: str, problem: str) -> None:
+        problem = printable(problem)
         super().__init__(f"{node_id}: {endpoint}: {problem}")
         self.node_id = node_id
         self.endpoint = endpoint
@@ -44,9 +49,9 @@ class StatusError(NodeError):
     def __init__(
         self, node_id: NodeId, endpoint: str, status: int, message: str, retry_after: float | None = None
     ) -> None:
-        super().__init__(node_id, endpoint, f"{status} {message}".rstrip())
+        super().__init__(node_id, endpoint, f"{status} {message}")
         self.status = status
-        self.message = message
+        self.message = printable(message)
         self.retry_after = retry_after
 
 

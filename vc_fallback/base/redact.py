@@ -1,11 +1,21 @@
 """Keeping secrets out of logs, metrics, status pages, exception texts and terminals (rule 11)."""
 
 import re
+import string
 from urllib.parse import urlsplit
 
-_URL = re.compile(r"""\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'"<>]+""")
-_CREDENTIALS = re.compile(r"(?i)\b(authorization|proxy-authorization|cookie|x-api-key|api-key)(\s*[:=]\s*)[^\r\n]+")
-_AUTH_SCHEME = re.compile(r"(?i)\b(basic|bearer)\s+[A-Za-z0-9+/=._~-]{6,}")
+_WORD = re.compile(r"\S+")
+_SCHEME_CHARACTERS = string.ascii_letters + string.digits + "+-."
+_ROUTE = re.compile(r"/eth/v\d")
+_CLOSING = "'\"`)]}>.,;:!"
+"""What may stand after a URL in a sentence; a secret that ends so loses its last character, never shows one."""
+_OPENING = "'\"`([{<"
+_CREDENTIALS = re.compile(
+    r"(?i)(authorization|cookie|api[-_]?key|(?:auth|access)[-_]?token|passw(?:or)?d|secret)(['\"]?\s*[:=,]\s*)[^\r\n]+"
+)
+_AUTH_SCHEME = re.compile(r"(?i)\b(basic|bearer)\s+[A-Za-z0-9+/=._~-]{4,}")
+_LONGEST = 16 * 1024
+"""Characters of a text that :func:`printable` looks at."""
 
 
 def redact_url(url: str) -> str:
@@ -16,23 +26,50 @@ def redact_url(url: str) -> str:
         port = parts.port
     except ValueError:
         return "<url>"
-    if not host or "\\" in url:
+    hidden = parts.path.strip("/") + parts.query + parts.fragment
+    # An @ further on may end a password that holds an unescaped / ? or #: then what looks like the host is the user.
+    if not host or "\\" in url or "@" in hidden:
         return "<url>"
     if ":" in host:
         host = f"[{host}]"
-    hidden = "/…" if parts.path.strip("/") or parts.query or parts.fragment else ""
-    return f"{parts.scheme}://{host}{f':{port}' if port is not None else ''}{hidden}"
+    return f"{parts.scheme}://{host}{f':{port}' if port is not None else ''}{'/…' if hidden else ''}"
 
 
 def redact_text(text: str) -> str:
-    """Redact every URL and every credential header that stands in a text."""
-    text = _URL.sub(lambda match: redact_url(match[0]), text)
+    """Redact URLs, user-info, what stands before and behind a route, and credential headers, wherever in a text."""
     text = _CREDENTIALS.sub(r"\1\2<redacted>", text)
-    return _AUTH_SCHEME.sub(r"\1 <redacted>", text)
+    text = _AUTH_SCHEME.sub(r"\1 <redacted>", text)
+    return _WORD.sub(lambda match: _redact_word(match[0]), text)
 
 
 def printable(text: str, limit: int = 300) -> str:
     """Make a node's own words fit for one log line: redacted, no control characters, at most `limit` characters."""
-    line = " ".join(redact_text(text[: 4 * limit]).split())
+    if len(text) > _LONGEST:
+        # Half a URL may not look like one: the word that is cut goes.
+        text = text[:_LONGEST].rpartition(" ")[0] + " …"
+    line = " ".join(redact_text(text).split())
     line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _redact_word(word: str) -> str:
+    before, mark, after = word.partition("://")
+    if not mark:
+        return _redact_bare(word)
+    scheme = before[len(before.rstrip(_SCHEME_CHARACTERS)) :]
+    # Everything up to the next blank belongs to the URL: quotes and brackets may stand in passwords.
+    url = after.rstrip(_CLOSING)
+    return _redact_bare(before[: len(before) - len(scheme)]) + redact_url(scheme + mark + url) + after[len(url) :]
+
+
+def _redact_bare(word: str) -> str:
+    if "@" in word:
+        user, _, rest = word.rpartition("@")
+        if ":" in user:
+            word = "<redacted>@" + rest
+    route = _ROUTE.search(word)
+    if route is not None:
+        # A node that echoes the target of a request shows the prefix and the query of its base URL.
+        before = word[: route.start()]
+        word = ("…" if before.strip(_OPENING) else before) + word[route.start() :].partition("?")[0]
+    return word
