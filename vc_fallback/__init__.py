@@ -1,1 +1,162 @@
-"""Many Ethereum beacon nodes held as one, for Python validator clients."""
+"""Many Ethereum beacon nodes held as one, for Python validator clients.
+
+The public names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vc_fallback.base.clock import Clock
+    from vc_fallback.base.errors import (
+        ConfigurationError,
+        FallbackError,
+        MalformedAnswer,
+        NodeError,
+        NodeTimeout,
+        NodeUnreachable,
+        StatusError,
+        SubscriptionClosed,
+    )
+    from vc_fallback.base.signals import (
+        DependentRootChanged,
+        GenerationChanged,
+        HeadDelivered,
+        HeadOutcome,
+        NodeHeadSeen,
+        Observer,
+        Quarantined,
+        Signal,
+        Started,
+        StreamChanged,
+        StreamReason,
+        StreamState,
+    )
+    from vc_fallback.base.types import (
+        Epoch,
+        HeadSource,
+        NodeId,
+        PayloadStatus,
+        Provenance,
+        Role,
+        Root,
+        Slot,
+        Sourced,
+        Tier,
+    )
+    from vc_fallback.base.urls import BaseURL
+    from vc_fallback.base.watch import Watch, WatchClosed, Watcher
+    from vc_fallback.candidates import Candidate, CandidateList, ListChange, Member, TLSSettings
+    from vc_fallback.chain import NETWORKS, ChainIdentity, Fork, SlotClock
+    from vc_fallback.config import FallbackConfig
+    from vc_fallback.decide.delivery import Delivered
+    from vc_fallback.decide.ledger import NodeHead
+    from vc_fallback.heads.monitor import HeadMonitor, SlotHead
+    from vc_fallback.heads.stream import StreamStatistics
+    from vc_fallback.heads.subscription import Subscription, SubscriptionStatistics
+    from vc_fallback.observe.jsonl import JsonLines
+    from vc_fallback.observe.log import FailureLog
+    from vc_fallback.observe.plain import PlainLines
+else:
+    from importlib import import_module
+
+    def __getattr__(name: str) -> object:
+        module = _HOMES.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(module), name)
+        # The next look-up finds it without coming here.
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+__all__ = [
+    "NETWORKS",
+    "BaseURL",
+    "Candidate",
+    "CandidateList",
+    "ChainIdentity",
+    "Clock",
+    "ConfigurationError",
+    "Delivered",
+    "DependentRootChanged",
+    "Epoch",
+    "FailureLog",
+    "FallbackConfig",
+    "FallbackError",
+    "Fork",
+    "GenerationChanged",
+    "HeadDelivered",
+    "HeadMonitor",
+    "HeadOutcome",
+    "HeadSource",
+    "JsonLines",
+    "ListChange",
+    "MalformedAnswer",
+    "Member",
+    "NodeError",
+    "NodeHead",
+    "NodeHeadSeen",
+    "NodeId",
+    "NodeTimeout",
+    "NodeUnreachable",
+    "Observer",
+    "PayloadStatus",
+    "PlainLines",
+    "Provenance",
+    "Quarantined",
+    "Role",
+    "Root",
+    "Signal",
+    "Slot",
+    "SlotClock",
+    "SlotHead",
+    "Sourced",
+    "Started",
+    "StatusError",
+    "StreamChanged",
+    "StreamReason",
+    "StreamState",
+    "StreamStatistics",
+    "Subscription",
+    "SubscriptionClosed",
+    "SubscriptionStatistics",
+    "TLSSettings",
+    "Tier",
+    "Watch",
+    "WatchClosed",
+    "Watcher",
+]
+
+_HOMES = {
+    name: module
+    for module, names in {
+        "vc_fallback.base.clock": "Clock",
+        "vc_fallback.base.errors": """
+            ConfigurationError FallbackError MalformedAnswer NodeError NodeTimeout NodeUnreachable StatusError
+            SubscriptionClosed
+        """,
+        "vc_fallback.base.signals": """
+            DependentRootChanged GenerationChanged HeadDelivered HeadOutcome NodeHeadSeen Observer Quarantined Signal
+            Started StreamChanged StreamReason StreamState
+        """,
+        "vc_fallback.base.types": "Epoch HeadSource NodeId PayloadStatus Provenance Role Root Slot Sourced Tier",
+        "vc_fallback.base.urls": "BaseURL",
+        "vc_fallback.base.watch": "Watch WatchClosed Watcher",
+        "vc_fallback.candidates": "Candidate CandidateList ListChange Member TLSSettings",
+        "vc_fallback.chain": "NETWORKS ChainIdentity Fork SlotClock",
+        "vc_fallback.config": "FallbackConfig",
+        "vc_fallback.decide.delivery": "Delivered",
+        "vc_fallback.decide.ledger": "NodeHead",
+        "vc_fallback.heads.monitor": "HeadMonitor SlotHead",
+        "vc_fallback.heads.stream": "StreamStatistics",
+        "vc_fallback.heads.subscription": "Subscription SubscriptionStatistics",
+        "vc_fallback.observe.jsonl": "JsonLines",
+        "vc_fallback.observe.log": "FailureLog",
+        "vc_fallback.observe.plain": "PlainLines",
+    }.items()
+    for name in names.split()
+}

@@ -1,0 +1,283 @@
+"""JSON lines hold to the schema: these keys, in this order, with these types and these closed lists of words."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.json_schema import LINES, check_line
+from vc_fallback.base.signals import (
+    DependentRootChanged,
+    GenerationChanged,
+    HeadDelivered,
+    HeadOutcome,
+    NodeHeadSeen,
+    Quarantined,
+    Signal,
+    Started,
+    StreamChanged,
+    StreamReason,
+    StreamState,
+)
+from vc_fallback.base.types import Epoch, HeadSource, NodeId, PayloadStatus, Root, Slot, Tier
+from vc_fallback.observe.jsonl import JsonLines
+
+A, B = NodeId("a"), NodeId("b")
+ROOT = Root(bytes.fromhex("AB" * 32))
+UNIX = 1_700_000_000.0
+"""Unix time minus loop time in these tests."""
+
+
+class Lines:
+    """A :class:`JsonLines` and what it wrote."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self.observer = JsonLines(lambda at: at + UNIX, self.written.append)
+
+    def of(self, *signals: Signal) -> list[dict[str, Any]]:
+        for signal in signals:
+            self.observer(signal)
+        return [json.loads(line) for line in self.written]
+
+
+def delivered(**changes: Any) -> HeadDelivered:
+    values: dict[str, Any] = {
+        "at": 10.5,
+        "node_id": A,
+        "tier": Tier.PRIMARY,
+        "slot": Slot(7),
+        "root": ROOT,
+        "generation": 1,
+        "source": HeadSource.STREAM,
+        "received": 10.25,
+        "delay": 0.25,
+        "optimistic": False,
+        "payload_status": None,
+        "late": False,
+        "reorg": False,
+        "seen_by": (A, B),
+    }
+    return HeadDelivered(**values | changes)
+
+
+def seen(node_id: NodeId = A, slot: int = 7, outcome: HeadOutcome = HeadOutcome.DELIVERED) -> NodeHeadSeen:
+    return NodeHeadSeen(10.5, node_id, Slot(slot), ROOT, 1, HeadSource.POLL, 10.25, outcome)
+
+
+def stream(
+    state: StreamState, reason: StreamReason, node_id: NodeId = A, detail: str = "", retry_in: float | None = None
+) -> StreamChanged:
+    return StreamChanged(11.0, node_id, 2, state, None, reason, detail, 0 if retry_in is None else 3, retry_in)
+
+
+STARTED = Started(1.0, ((A, Tier.PRIMARY), (B, Tier.FALLBACK)), None, None)
+
+
+def test_start_lists_the_nodes_and_comes_again_when_the_chain_is_known() -> None:
+    known = Started(2.0, STARTED.nodes, 1_600_000_000.0, 12.0)
+    first, second = Lines().of(STARTED, known)
+    nodes = [{"node": "a", "tier": "primary"}, {"node": "b", "tier": "fallback"}]
+    assert first == {
+        "type": "start",
+        "time": UNIX + 1,
+        "schema": 1,
+        "nodes": nodes,
+        "genesis_time": None,
+        "slot_duration": None,
+    }
+    assert second["genesis_time"] == 1_600_000_000
+    assert second["slot_duration"] == 12
+    assert second["nodes"] == nodes
+
+
+def test_a_delivered_head_has_both_times_in_unix_time_and_its_root_in_lower_case() -> None:
+    (line,) = Lines().of(delivered())
+    assert line == {
+        "type": "head",
+        "time": UNIX + 10.5,
+        "received": UNIX + 10.25,
+        "node": "a",
+        "tier": "primary",
+        "slot": 7,
+        "block": "0x" + "ab" * 32,
+        "generation": 1,
+        "source": "stream",
+        "delay": 0.25,
+        "optimistic": False,
+        "payload_status": None,
+        "late": False,
+        "reorg": False,
+        "seen_by": ["a", "b"],
+    }
+
+
+@pytest.mark.parametrize("optimistic", [True, False, None])
+@pytest.mark.parametrize("payload_status", [None, *PayloadStatus])
+def test_unknown_is_null(optimistic: bool | None, payload_status: PayloadStatus | None) -> None:
+    (line,) = Lines().of(delivered(optimistic=optimistic, payload_status=payload_status))
+    assert line["optimistic"] is optimistic
+    assert line["payload_status"] == payload_status
+
+
+def test_every_head_of_a_node_has_a_line_with_its_outcome() -> None:
+    lines = Lines().of(*(seen(outcome=outcome) for outcome in HeadOutcome))
+    assert [line["outcome"] for line in lines] == list(HeadOutcome)
+    assert lines[0] == {
+        "type": "node_head",
+        "time": UNIX + 10.5,
+        "received": UNIX + 10.25,
+        "node": "a",
+        "slot": 7,
+        "block": "0x" + "ab" * 32,
+        "generation": 1,
+        "source": "poll",
+        "outcome": "delivered",
+    }
+
+
+def test_a_change_of_a_stream_has_its_state_verdict_and_reason() -> None:
+    (line,) = Lines().of(stream(StreamState.BACKOFF, StreamReason.REFUSED, detail="503 busy", retry_in=3.9123456789))
+    assert line == {
+        "type": "stream",
+        "time": UNIX + 11,
+        "node": "a",
+        "generation": 2,
+        "state": "backoff",
+        "subscription_healthy": None,
+        "reason": "refused",
+        "detail": "503 busy",
+        "failures": 3,
+        "retry_in": 3.912346,
+    }
+
+
+def test_a_generation_says_who_came_left_changed_and_stayed() -> None:
+    (line,) = Lines().of(GenerationChanged(3.0, 2, (A,), (B,), (), (NodeId("c"),)))
+    assert line == {
+        "type": "generation",
+        "time": UNIX + 3,
+        "generation": 2,
+        "added": ["a"],
+        "removed": ["b"],
+        "changed": [],
+        "kept": ["c"],
+    }
+
+
+def test_the_summary_counts_heads_reconnects_stalls_and_knows_the_last_slot() -> None:
+    lines = Lines()
+    lines.of(
+        STARTED,
+        stream(StreamState.OPEN, StreamReason.RESPONSE),
+        seen(slot=5),
+        delivered(slot=Slot(5)),
+        stream(StreamState.STALLED, StreamReason.HEAD_SILENCE),
+        stream(StreamState.BACKOFF, StreamReason.HEAD_SILENCE, retry_in=1.0),
+        # Attempts that come to nothing are no reconnects, and a stall lasts until a current head.
+        stream(StreamState.CONNECTING, StreamReason.RETRY),
+        stream(StreamState.BACKOFF, StreamReason.CONNECT_FAILED, retry_in=2.0),
+        stream(StreamState.CONNECTING, StreamReason.RETRY),
+        stream(StreamState.OPEN, StreamReason.RESPONSE),
+        stream(StreamState.STALLED, StreamReason.HEAD_SILENCE),
+        seen(slot=7, outcome=HeadOutcome.DUPLICATE),
+        stream(StreamState.FRESH, StreamReason.CURRENT_HEAD),
+        # The latest, not the highest (H7), and no slot that was refused (H13).
+        seen(slot=6, outcome=HeadOutcome.BEHIND),
+        seen(slot=900, outcome=HeadOutcome.FUTURE),
+        stream(StreamState.STALLED, StreamReason.HEAD_SILENCE),
+        delivered(),
+    )
+    assert json.loads(lines.observer.summary(20.0)) == {
+        "type": "summary",
+        "time": UNIX + 20,
+        "delivered": 2,
+        "nodes": [
+            {"node": "a", "heads": 4, "reconnects": 1, "stalls": 2, "last_slot": 6},
+            {"node": "b", "heads": 0, "reconnects": 0, "stalls": 0, "last_slot": None},
+        ],
+    }
+
+
+def test_a_connection_that_replaced_another_is_a_reconnect() -> None:
+    lines = Lines()
+    lines.of(
+        stream(StreamState.OPEN, StreamReason.RESPONSE),
+        stream(StreamState.FRESH, StreamReason.HARD_CLOCK),
+        # Promoted before its answer came: counted with the answer.
+        stream(StreamState.REQUESTED, StreamReason.HARD_CLOCK),
+        stream(StreamState.OPEN, StreamReason.RESPONSE),
+    )
+    assert lines.observer.counts.nodes[A].reconnects == 2
+
+
+def test_counts_of_nodes_that_left_are_kept_within_a_bound() -> None:
+    lines = Lines()
+    for number in range(300):
+        node_id = NodeId(f"n{number}")
+        lines.observer(GenerationChanged(1.0, number, (node_id,), (), (), ()))
+        lines.observer(seen(node_id))
+        lines.observer(GenerationChanged(1.0, number, (), (node_id,), (), ()))
+        lines.observer(stream(StreamState.STOPPED, StreamReason.REMOVED, NodeId("n0")))
+    counted = list(lines.observer.counts.nodes)
+    assert len(counted) == 256
+    assert counted[-1] == "n299"
+
+
+def test_signals_outside_the_schema_have_no_line() -> None:
+    assert Lines().of(Quarantined(1.0, A, 1, "x"), DependentRootChanged(1.0, Epoch(1), ROOT, ROOT, ())) == []
+
+
+def test_a_line_is_one_line_of_ascii_and_holds_no_url() -> None:
+    """A node's words come into `detail`; they can neither break a line nor carry a secret (rule 11)."""
+    lines = Lines()
+    detail = 'moved to\n"https://user:pw@host:1/token?key=s3cret"\u2028\x1b[31m\ud800'
+    lines.of(stream(StreamState.BACKOFF, StreamReason.REFUSED, detail=detail, retry_in=1.0))
+    (text,) = lines.written
+    assert text.isascii()
+    assert len(text.splitlines()) == 1
+    assert not re.search("pw|s3cret|token|\\\\u001b", text)
+    assert "https://host:1" in text
+
+
+def test_every_line_fits_the_schema_used_by_the_tests_of_the_command() -> None:
+    lines = Lines()
+    lines.of(
+        STARTED, Started(2.0, STARTED.nodes, 16.0, 12.0), delivered(), delivered(payload_status=PayloadStatus.FULL)
+    )
+    lines.of(*(seen(outcome=outcome) for outcome in HeadOutcome))
+    lines.of(*(stream(state, reason) for state in StreamState for reason in StreamReason))
+    lines.of(GenerationChanged(3.0, 2, (A,), (B,), (), ()))
+    for text in [*lines.written, lines.observer.summary(30.0)]:
+        check_line(text)
+
+
+def test_the_schema_of_the_tests_refuses_what_does_not_fit() -> None:
+    lines = Lines()
+    lines.of(delivered())
+    good = json.loads(lines.written[0])
+    for bad in (
+        good | {"extra": 1},
+        {key: value for key, value in good.items() if key != "late"},
+        good | {"slot": "7"},
+        good | {"slot": True},
+        good | {"block": "0x" + "AB" * 32},
+        good | {"source": "guess"},
+        good | {"type": "other"},
+        dict(reversed(good.items())),
+    ):
+        with pytest.raises(AssertionError):
+            check_line(json.dumps(bad))
+
+
+def test_the_documentation_lists_every_type_key_and_word() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "json-lines.md").read_text()
+    listed = set(re.findall(r"^\| `([a-z_]+)`", document, re.MULTILINE))
+    for words in (StreamReason, StreamState, HeadOutcome):
+        assert set(map(str, words)) <= listed, words
+    for kind, keys in LINES.items():
+        (section,) = re.findall(rf"^## `{kind}`.*?(?=^## |\Z)", document, re.MULTILINE | re.DOTALL)
+        own = set(keys) - {"type", "time", "received"}
+        assert own <= set(re.findall(r"`([a-z_]+)`", section)), kind

@@ -1,0 +1,136 @@
+"""JSON lines: one object per signal, for programs. The schema is in `docs/json-lines.md`."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from vc_fallback.base.redact import printable
+from vc_fallback.base.signals import (
+    GenerationChanged,
+    HeadDelivered,
+    NodeHeadSeen,
+    Signal,
+    Started,
+    StreamChanged,
+)
+from vc_fallback.base.types import root_hex
+from vc_fallback.observe.counts import Counts
+
+SCHEMA = 1
+"""Version of the schema, in every `start` line; raised by any change but a new key at the end of a line."""
+
+
+class JsonLines:
+    """An observer that writes a JSON line for each signal that has a type in the schema, keys in a stable order.
+
+    :param unix: turns loop time into Unix time in seconds (:meth:`Clock.unix`).
+    :param write: takes one line without its line break; it must not wait and may not fail.
+    """
+
+    def __init__(self, unix: Callable[[float], float], write: Callable[[str], None]) -> None:
+        self.counts = Counts()
+        self._unix = unix
+        self._write = write
+
+    def __call__(self, signal: Signal) -> None:
+        """Write the line of a signal."""
+        self.counts(signal)
+        match signal:
+            case HeadDelivered():
+                self._line("head", signal.at, signal.received, _head(signal))
+            case NodeHeadSeen():
+                self._line("node_head", signal.at, signal.received, _node_head(signal))
+            case StreamChanged():
+                self._line("stream", signal.at, None, _stream(signal))
+            case GenerationChanged():
+                self._line("generation", signal.at, None, _generation(signal))
+            case Started():
+                self._line("start", signal.at, None, _start(signal))
+
+    def summary(self, at: float) -> str:
+        """Return the last line; `at` is loop time."""
+        nodes = [
+            {
+                "node": node_id,
+                "heads": counts.heads,
+                "reconnects": counts.reconnects,
+                "stalls": counts.stalls,
+                "last_slot": counts.last_slot,
+            }
+            for node_id, counts in self.counts.nodes.items()
+        ]
+        return self._json("summary", at, None, {"delivered": self.counts.delivered, "nodes": nodes})
+
+    def _line(self, kind: str, at: float, received: float | None, fields: dict[str, Any]) -> None:
+        self._write(self._json(kind, at, received, fields))
+
+    def _json(self, kind: str, at: float, received: float | None, fields: dict[str, Any]) -> str:
+        line: dict[str, Any] = {"type": kind, "time": _seconds(self._unix(at))}
+        if received is not None:
+            line["received"] = _seconds(self._unix(received))
+        # ASCII only: no terminal, locale or line splitter can take a character of a node's words amiss.
+        return json.dumps(line | fields, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _start(signal: Started) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "nodes": [{"node": node_id, "tier": tier} for node_id, tier in signal.nodes],
+        "genesis_time": signal.genesis_time,
+        "slot_duration": signal.slot_duration,
+    }
+
+
+def _head(signal: HeadDelivered) -> dict[str, Any]:
+    return {
+        "node": signal.node_id,
+        "tier": signal.tier,
+        "slot": signal.slot,
+        "block": root_hex(signal.root),
+        "generation": signal.generation,
+        "source": signal.source,
+        "delay": _seconds(signal.delay),
+        "optimistic": signal.optimistic,
+        "payload_status": signal.payload_status,
+        "late": signal.late,
+        "reorg": signal.reorg,
+        "seen_by": list(signal.seen_by),
+    }
+
+
+def _node_head(signal: NodeHeadSeen) -> dict[str, Any]:
+    return {
+        "node": signal.node_id,
+        "slot": signal.slot,
+        "block": root_hex(signal.root),
+        "generation": signal.generation,
+        "source": signal.source,
+        "outcome": signal.outcome,
+    }
+
+
+def _stream(signal: StreamChanged) -> dict[str, Any]:
+    return {
+        "node": signal.node_id,
+        "generation": signal.generation,
+        "state": signal.state,
+        "subscription_healthy": signal.subscription_healthy,
+        "reason": signal.reason,
+        "detail": printable(signal.detail),
+        "failures": signal.failures,
+        "retry_in": None if signal.retry_in is None else _seconds(signal.retry_in),
+    }
+
+
+def _generation(signal: GenerationChanged) -> dict[str, Any]:
+    return {
+        "generation": signal.generation,
+        "added": list(signal.added),
+        "removed": list(signal.removed),
+        "changed": list(signal.changed),
+        "kept": list(signal.kept),
+    }
+
+
+def _seconds(value: float) -> float:
+    return round(value, 6)

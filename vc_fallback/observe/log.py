@@ -1,0 +1,139 @@
+"""The failure log (H9): loud about failures 1, 2, 4, 8, … in a row, quiet about the rest.
+
+The library logs nothing of this by itself, since :mod:`vc_fallback.heads` knows no observers: whoever wants it hands a
+:class:`FailureLog` to the monitor, as the command does.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from vc_fallback.base.redact import printable
+from vc_fallback.base.signals import (
+    GenerationChanged,
+    HeadOutcome,
+    NodeHeadSeen,
+    Quarantined,
+    Signal,
+    Started,
+    StreamChanged,
+    StreamReason,
+    StreamState,
+)
+from vc_fallback.base.types import HeadSource, NodeId
+
+logger = logging.getLogger(__name__)
+
+_SHOWS_LIFE = frozenset({HeadOutcome.DELIVERED, HeadOutcome.DUPLICATE, HeadOutcome.TIER, HeadOutcome.OPTIMISTIC})
+"""What becomes of a head of a stream that works; another may be one of a burst of old heads."""
+
+_CONNECTED = frozenset({StreamState.REQUESTED, StreamState.OPEN, StreamState.STALLED})
+
+
+@dataclass(slots=True)
+class _Stream:
+    state: StreamState | None = None
+    gone_since: float | None = None
+    stalled: bool = False
+    failures: int = 0
+    mismatch: str = ""
+
+
+class FailureLog:
+    """An observer that writes to :mod:`logging`, under the name of this module."""
+
+    __slots__ = ("_streams",)
+
+    def __init__(self) -> None:
+        self._streams: dict[NodeId, _Stream] = {}
+
+    def __call__(self, signal: Signal) -> None:
+        """Log a signal, where it is worth it."""
+        match signal:
+            case StreamChanged():
+                self._stream(signal)
+            case NodeHeadSeen():
+                self._head(signal)
+            case GenerationChanged():
+                logger.info(
+                    "generation %d: added [%s], removed [%s], changed [%s], kept [%s]",
+                    signal.generation,
+                    *(", ".join(nodes) for nodes in (signal.added, signal.removed, signal.changed, signal.kept)),
+                )
+                for node_id in signal.removed:
+                    self._streams.pop(node_id, None)
+            case Quarantined():
+                self._quarantined(signal)
+            case Started():
+                if signal.genesis_time is None:
+                    logger.info("following %d nodes, their chain is not known yet", len(signal.nodes))
+                else:
+                    logger.info("following %d nodes, slots of %s s", len(signal.nodes), signal.slot_duration)
+
+    def _stream(self, signal: StreamChanged) -> None:
+        stream = self._streams.setdefault(signal.node_id, _Stream())
+        stream.state = signal.state
+        if signal.state is StreamState.STOPPED:
+            logger.debug("%s: stream stopped: %s", signal.node_id, _reason(signal))
+            # Told after its node left the list; a stream that takes its place begins anew.
+            del self._streams[signal.node_id]
+        elif signal.state is StreamState.BACKOFF and signal.retry_in is not None:
+            self._failed(signal, stream)
+        elif signal.state is StreamState.STALLED or (
+            signal.state in _CONNECTED and signal.reason is StreamReason.START_GRACE_OVER
+        ):
+            self._stalled(signal, stream)
+        elif signal.reason is StreamReason.TOPICS_REDUCED:
+            logger.warning("%s: asks for fewer topics: %s", signal.node_id, _reason(signal))
+        else:
+            logger.debug("%s: stream %s: %s", signal.node_id, signal.state, _reason(signal))
+            if signal.reason is StreamReason.CURRENT_HEAD:
+                self._fresh(signal, stream)
+
+    def _head(self, signal: NodeHeadSeen) -> None:
+        # A stream that was away for a short time is fresh as soon as it is answered (H6), but it has recovered with a
+        # head only: one that is answered and ended again and again has not.
+        stream = self._streams.get(signal.node_id)
+        if stream is None or stream.state is not StreamState.FRESH:
+            return
+        if signal.source is HeadSource.STREAM and signal.outcome in _SHOWS_LIFE:
+            self._fresh(signal, stream)
+
+    def _fresh(self, signal: StreamChanged | NodeHeadSeen, stream: _Stream) -> None:
+        if stream.gone_since is not None:
+            gone = signal.at - stream.gone_since
+            logger.info("%s: fresh again after %.1f s (%d failures)", signal.node_id, gone, stream.failures)
+            self._streams[signal.node_id] = _Stream(state=stream.state, mismatch=stream.mismatch)
+
+    def _stalled(self, signal: StreamChanged, stream: _Stream) -> None:
+        if stream.gone_since is None:
+            stream.gone_since = signal.at
+        level = logging.DEBUG if stream.stalled else logging.WARNING
+        logger.log(level, "%s: stream stalled: %s", signal.node_id, _reason(signal))
+        stream.stalled = True
+
+    def _failed(self, signal: StreamChanged, stream: _Stream) -> None:
+        if stream.gone_since is None:
+            stream.gone_since = signal.at
+        stream.failures = signal.failures
+        loud = signal.failures > 0 and signal.failures & (signal.failures - 1) == 0
+        # A clean end is no error of the node; if it then stays away, the next failures are.
+        level = logging.WARNING if loud and signal.reason is not StreamReason.ENDED else logging.DEBUG
+        wait = "" if signal.retry_in is None else f", next attempt in {signal.retry_in:.1f} s"
+        logger.log(
+            level, "%s: stream lost: %s, failure %d in a row%s", signal.node_id, _reason(signal), signal.failures, wait
+        )
+
+    def _quarantined(self, signal: Quarantined) -> None:
+        stream = self._streams.setdefault(signal.node_id, _Stream())
+        mismatch = printable(signal.mismatch)
+        if not mismatch:
+            logger.info("%s: fits the chain again", signal.node_id)
+        else:
+            level = logging.DEBUG if mismatch == stream.mismatch else logging.ERROR
+            logger.log(level, "%s: quarantined, it is on another chain: %s", signal.node_id, mismatch)
+        stream.mismatch = mismatch
+
+
+def _reason(signal: StreamChanged) -> str:
+    detail = printable(signal.detail)
+    return f"{signal.reason} ({detail})" if detail else str(signal.reason)
