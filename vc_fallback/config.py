@@ -72,6 +72,8 @@ class HeadSettings(_Settings):
     """Whether heads whose payload was not verified are delivered as usable (H12)."""
     oldest: Annotated[int, Field(ge=1, le=2**20)] = 32
     """Heads more than so many slots behind the clock are never delivered (H13)."""
+    tier_gate: bool = True
+    """Whether heads that only fallbacks have are held back while a primary serves (C5)."""
     buffer: Annotated[int, Field(ge=1, le=2**16)] = 64
     """Heads that a subscriber may leave unread (C8)."""
 

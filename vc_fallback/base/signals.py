@@ -170,6 +170,24 @@ class GenerationChanged(Signal):
 
 
 @dataclass(frozen=True, slots=True)
+class HeadHeld(Signal):
+    """The tier gate holds a fallback's head back (C5)."""
+
+    node_id: NodeId
+    slot: Slot
+    root: Root
+
+
+@dataclass(frozen=True, slots=True)
+class GateChanged(Signal):
+    """The tier gate opened or closed, or another primary holds it (C6); `holder` is `None` while it is open."""
+
+    open: bool
+    holder: NodeId | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Quarantined(Signal):
     """A node is on another chain than the pinned one, or fits it again (`mismatch` is then empty)."""
 

@@ -55,6 +55,8 @@ class Delivery:
         self, standing: Callable[[NodeId], Standing], *, oldest: int = 32, deliver_optimistic: bool = False
     ) -> None:
         self.entries: dict[NodeId, NodeHead] = {}
+        self.usable: dict[NodeId, NodeHead] = {}
+        """Each node's last head that was not optimistic (C5)."""
         self.delivered: Delivered | None = None
         self._standing = standing
         self._oldest = oldest
@@ -81,6 +83,8 @@ class Delivery:
         if head.same_block(previous) and previous is not None:
             head = _merged(previous, head)
         self.entries[node_id] = head
+        if self._usable(head):
+            self.usable[node_id] = head
         if slots is None or standing is Standing.UNVERIFIED or slots.before_genesis(now):
             return [*decisions, Decision(head, HeadOutcome.BEHIND)]
         if not self._usable(head):
@@ -139,6 +143,7 @@ class Delivery:
         """Drop a node's entry and what waits of it (H8)."""
         decisions = self._end_wait(node_id)
         self.entries.pop(node_id, None)
+        self.usable.pop(node_id, None)
         return decisions
 
     def leave(self, node_id: NodeId) -> list[Decision]:

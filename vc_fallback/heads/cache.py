@@ -4,26 +4,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from vc_fallback.base.clock import Clock
-from vc_fallback.base.signals import (
-    HeadDelivered,
-    HeadOutcome,
-    NodeHeadSeen,
-    Observers,
-    Quarantined,
-    Started,
-    StreamChanged,
-    StreamReason,
-    StreamState,
-)
-from vc_fallback.base.types import NodeId, Role, Tier
+from vc_fallback.base.signals import HeadOutcome, Observers, StreamReason, StreamState
+from vc_fallback.base.types import NodeId, Role, Slot, Tier
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.config import MAINNET_SLOT, FallbackConfig, StreamTimes
 from vc_fallback.decide.delivery import Decision, Delivered, Delivery
 from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
+from vc_fallback.decide.gate import Gate, gate
 from vc_fallback.decide.identity import agreed_identity
 from vc_fallback.decide.ledger import CONNECTED, Ledger, NodeFacts, NodeHead, Standing, StreamFacts
+from vc_fallback.decide.tip import tip
+from vc_fallback.heads.telling import Telling
+
+_OPEN = Gate(open=True, holder=None, reason="no primary")
 
 
 class HeadCache:
@@ -33,13 +28,13 @@ class HeadCache:
         self.config = config
         self.candidates = candidates
         self.clock = clock
-        self.observers = observers
         self.ledger = Ledger()
         self.delivery = Delivery(
             self.ledger.standing,
             oldest=config.heads.oldest,
             deliver_optimistic=config.heads.deliver_optimistic,
         )
+        self.tell = Telling(observers, clock, candidates, self.ledger.nodes, self.healthy)
         self.slots: SlotClock | None = None
         """The pinned chain's slots; `None` until the chain is known (I1)."""
         self.times = StreamTimes.of(config.streams, MAINNET_SLOT)
@@ -56,8 +51,8 @@ class HeadCache:
         """Called with an optimistic head that would be delivered if it were valid (H12)."""
         self.closing = False
         """Set when the monitor ends: streams that end then make nothing news."""
+        self.gate = _OPEN
         self._deliver_to: dict[object, Callable[[Delivered], None]] = {}
-        self._told: dict[NodeId, tuple[str, bool | None]] = {}
 
     # --- the chain
 
@@ -66,10 +61,10 @@ class HeadCache:
         self.ledger.chain = chain
         self.times = StreamTimes.of(self.config.streams, chain.slot_duration)
         self.anchor()
-        self.tell_started()
-        for node_id in list(self.ledger.nodes):
+        self.tell.started(chain)
+        for node_id, facts in list(self.ledger.nodes.items()):
             self._check_identity(node_id)
-            self._find_current(self.ledger.nodes[node_id].stream)
+            self._find_current(facts.stream)
         self.reconsider()
         self.tell_verdicts()
         self.on_pinned()
@@ -79,18 +74,6 @@ class HeadCache:
         self.clock.reanchor()
         if self.ledger.chain is not None:
             self.slots = SlotClock(self.ledger.chain, self.clock.offset)
-
-    def tell_started(self) -> None:
-        """Tell the observers which nodes there are and which chain it is."""
-        chain = self.ledger.chain
-        self.observers(
-            Started(
-                at=self.clock.now(),
-                nodes=tuple((m.node_id, m.tier) for m in self.candidates.current.members.values()),
-                genesis_time=chain.genesis_time if chain else None,
-                slot_duration=chain.slot_duration if chain else None,
-            )
-        )
 
     def identified(self, node_id: NodeId, identity: ChainIdentity) -> None:
         """Take a node's own word of its chain (N7, H15)."""
@@ -120,10 +103,17 @@ class HeadCache:
             return
         facts.mismatch = mismatch
         if mismatch:
-            self._tell(self.delivery.leave(node_id))
-        self.observers(Quarantined(self.clock.now(), node_id, self.candidates.generation, mismatch))
+            self._take(self.delivery.leave(node_id))
+        self.tell.quarantined(node_id, mismatch)
         if mismatch and facts.stream.state in CONNECTED:
-            self.tell_stream(node_id, StreamReason.QUARANTINED, mismatch)
+            self.tell.stream(node_id, StreamReason.QUARANTINED, mismatch)
+
+    def _find_current(self, stream: StreamFacts) -> None:
+        """See whether a head that came before the chain was known was a current one."""
+        if self.slots is None or stream.last_head is None or stream.last_head_at is None:
+            return
+        if is_current(stream.last_head.slot, stream.last_head_at, self.slots):
+            stream.last_current_at = stream.last_head_at
 
     # --- heads
 
@@ -134,11 +124,14 @@ class HeadCache:
 
     def offer(self, head: NodeHead) -> None:
         """Take a head of a node that is in the list; it is stamped with the present generation (G3)."""
-        now = self.clock.now()
+        if self.closing:
+            return
         head = replace(head, generation=self.candidates.generation)
         known = len(self.delivery.delivered.voters) if self.delivery.delivered else 0
-        decisions = self.delivery.offer(head, now, self.slots)
-        self._tell(decisions)
+        self.look_at_gate()
+        decisions = self.delivery.offer(head, self.clock.now(), self.slots)
+        self._take(decisions)
+        self.look_at_gate()
         if not decisions:
             self.settle.set(None)
         elif decisions[-1].outcome is HeadOutcome.OPTIMISTIC:
@@ -158,30 +151,67 @@ class HeadCache:
         facts.stalled = facts.behind = False
         return True
 
-    def _find_current(self, stream: StreamFacts) -> None:
-        """See whether a head that came before the chain was known was a current one."""
-        if self.slots is None or stream.last_head is None or stream.last_head_at is None:
-            return
-        if is_current(stream.last_head.slot, stream.last_head_at, self.slots):
-            stream.last_current_at = stream.last_head_at
-
     def settle_due(self) -> None:
         """Deliver old heads whose burst is over (H13)."""
         if self.slots is not None:
-            self._tell(self.delivery.settle(self.clock.now(), self.slots))
+            self._take(self.delivery.settle(self.clock.now(), self.slots))
 
     def forget(self, node_id: NodeId) -> None:
         """Drop the entry of a node whose connection ended (H8)."""
-        self._tell(self.delivery.forget(node_id))
+        self._take(self.delivery.forget(node_id))
         self.reconsider()
 
     def reconsider(self) -> None:
-        """Deliver what has become deliverable."""
-        if self.closing:
-            return
+        """Look at the gate, and deliver what has become deliverable (C6)."""
+        if not self.closing and not self.look_at_gate():
+            self._deliver_best()
+
+    def look_at_gate(self) -> bool:
+        """Evaluate the tier gate; return whether it has just opened, and with it everything was reconsidered (C6)."""
+        if self.slots is None or not self.config.heads.tier_gate or self.closing:
+            return False
+        listed = self.candidates.current
+        fallbacks = listed.of(Role.EVENTS, Tier.FALLBACK)
+        if not fallbacks:
+            self.ledger.held = frozenset()
+            return False
+        now = self.clock.now()
+        heights = [
+            head.slot
+            for node_id, head in self.delivery.entries.items()
+            if self.ledger.standing(node_id) in (Standing.ELIGIBLE, Standing.HELD)
+        ]
+        primaries = [member.node_id for member in listed.of(Role.EVENTS, Tier.PRIMARY)]
+        top = tip(heights, Slot(self.slots.slot_at(now)))
+        before = self.gate
+        self.gate = gate(primaries, self.ledger, self.delivery.usable, top, now, self.slots, self.times)
+        self.ledger.held = frozenset() if self.gate.open else frozenset(member.node_id for member in fallbacks)
+        if (self.gate.open, self.gate.holder) != (before.open, before.holder):
+            self.tell.gate(self.gate)
+        if self.gate.open and not before.open:
+            self._deliver_best()
+            return True
+        return False
+
+    def _deliver_best(self) -> None:
         delivered = self.delivery.reconsider(self.clock.now(), self.slots)
         if delivered is not None:
             self._publish(delivered)
+
+    def _take(self, decisions: Iterable[Decision]) -> None:
+        for decision in decisions:
+            self.tell.head_seen(decision)
+            if decision.delivered is not None:
+                self._publish(decision.delivered)
+
+    def _publish(self, delivered: Delivered) -> None:
+        if self.slots is None:
+            return
+        self.latest.set(delivered)
+        for deliver in list(self._deliver_to.values()):
+            deliver(delivered)
+        self.activity.set(None)
+        self.tell.delivered(delivered, self.slots)
 
     # --- the list
 
@@ -192,10 +222,11 @@ class HeadCache:
 
     def apply(self, change: ListChange) -> None:
         """Follow a change of the list: purge who left, stamp who stays with the new generation (G1, G2)."""
+        self.tell.list_changed(change)
         for node_id in (*change.removed, *change.changed):
-            self._tell(self.delivery.leave(node_id))
+            self._take(self.delivery.leave(node_id))
             self.ledger.nodes.pop(node_id, None)
-            self._told.pop(node_id, None)
+            self.tell.forget(node_id)
         for node_id in (*change.added, *change.changed):
             self.join(node_id)
         generation = self.candidates.generation
@@ -204,120 +235,26 @@ class HeadCache:
             entries[node_id] = replace(head, generation=generation)
         self.reconsider()
 
-    # --- telling
+    # --- verdicts
 
     def healthy(self, node_id: NodeId) -> bool | None:
         """Say whether a node's stream is to be relied on (H6)."""
         facts = self.ledger.nodes[node_id]
         return subscription_healthy(facts.stream, self.clock.now(), self.slots, self.times)
 
-    def tell_stream(
-        self,
-        node_id: NodeId,
-        reason: StreamReason,
-        detail: str = "",
-        *,
-        failures: int = 0,
-        retry_in: float | None = None,
-    ) -> None:
-        """Tell the observers of a stream's state and verdict."""
-        facts = self.ledger.nodes.get(node_id)
-        if facts is None:
-            return
-        healthy = self.healthy(node_id)
-        self._told[node_id] = (facts.stream.state, healthy)
-        self.observers(
-            StreamChanged(
-                at=self.clock.now(),
-                node_id=node_id,
-                generation=self.candidates.generation,
-                state=facts.stream.state,
-                subscription_healthy=healthy,
-                reason=reason,
-                detail=detail,
-                failures=failures,
-                retry_in=retry_in,
-            )
-        )
-
-    def tell_end(
-        self, node_id: NodeId, state: StreamState, reason: StreamReason, failures: int, retry_in: float | None
-    ) -> None:
-        """Tell that a stream has stopped, or failed by a mistake of ours; its node may have left the list."""
-        self.observers(
-            StreamChanged(
-                at=self.clock.now(),
-                node_id=node_id,
-                generation=self.candidates.generation,
-                state=state,
-                subscription_healthy=None,
-                reason=reason,
-                detail="",
-                failures=failures,
-                retry_in=retry_in,
-            )
-        )
-
     def tell_verdicts(self) -> None:
         """Tell of streams whose verdict has changed with time alone: the grace is over, or they were away too long."""
         for node_id, facts in self.ledger.nodes.items():
-            told = self._told.get(node_id)
-            healthy = self.healthy(node_id)
-            if told is None or told[1] is healthy:
+            if not self.tell.verdict_changed(node_id):
                 continue
+            healthy = self.healthy(node_id)
             if facts.stream.state in (StreamState.OPEN, StreamState.FRESH):
                 facts.stream.state = state_of(healthy)
             reason = StreamReason.CURRENT_HEAD
             if not healthy:
                 never = facts.stream.last_current_at is None
                 reason = StreamReason.START_GRACE_OVER if never else StreamReason.HEAD_SILENCE
-            self.tell_stream(node_id, reason)
-
-    def _tell(self, decisions: Iterable[Decision]) -> None:
-        for decision in decisions:
-            head = decision.head
-            self.observers(
-                NodeHeadSeen(
-                    at=self.clock.now(),
-                    node_id=head.node_id,
-                    slot=head.slot,
-                    root=head.root,
-                    generation=self.candidates.generation,
-                    source=head.source,
-                    received=head.received,
-                    outcome=decision.outcome,
-                )
-            )
-            if decision.delivered is not None:
-                self._publish(decision.delivered)
-
-    def _publish(self, delivered: Delivered) -> None:
-        head = delivered.head
-        member = self.candidates.current.members[head.node_id]
-        if self.slots is None:
-            return
-        self.latest.set(delivered)
-        for deliver in list(self._deliver_to.values()):
-            deliver(delivered)
-        self.activity.set(None)
-        self.observers(
-            HeadDelivered(
-                at=self.clock.now(),
-                node_id=head.node_id,
-                tier=member.tier,
-                slot=head.slot,
-                root=head.root,
-                generation=head.generation,
-                source=head.source,
-                received=head.received,
-                delay=self.slots.into_slot(head.received, head.slot),
-                optimistic=head.optimistic,
-                payload_status=head.payload_status,
-                late=delivered.late,
-                reorg=delivered.reorg,
-                seen_by=delivered.seen_by,
-            )
-        )
+            self.tell.stream(node_id, reason)
 
     # --- subscribers
 
@@ -339,7 +276,3 @@ class HeadCache:
         if head.node_id not in listed or facts is None or facts.stream.started > head.received:
             return None
         return replace(delivered, head=replace(head, generation=listed.generation))
-
-    def verified(self, node_id: NodeId) -> bool:
-        """Whether a node's chain is known and fits."""
-        return self.ledger.standing(node_id) is Standing.ELIGIBLE

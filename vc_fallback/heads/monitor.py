@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from vc_fallback.base.backoff import Backoff
 from vc_fallback.base.clock import Clock
-from vc_fallback.base.signals import GenerationChanged, Observer, Observers
+from vc_fallback.base.signals import Observer, Observers
 from vc_fallback.base.types import NodeId, Root, Slot
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidate, Candidates, ListChange, Member
@@ -91,7 +91,7 @@ class HeadMonitor:
         cache.on_pinned = watchdog.wake
         for node_id in self.candidates.current.members:
             cache.join(node_id)
-        cache.tell_started()
+        cache.tell.started(None)
         identity = self._config.identity()
         if identity is not None:
             cache.pin(identity)
@@ -219,16 +219,6 @@ class HeadMonitor:
             return change
         if restart == "all" and self._supervisor is not None:
             self._supervisor.restart_all()
-        self._observers(
-            GenerationChanged(
-                at=self.clock.now(),
-                generation=self.candidates.generation,
-                added=change.added,
-                removed=change.removed,
-                changed=change.changed,
-                kept=change.kept,
-            )
-        )
         self._cache.apply(change)
         return change
 

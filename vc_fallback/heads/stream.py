@@ -85,7 +85,7 @@ class HeadStream:
             await self._look_at_version()
             end = await self._connect()
             if end.status == 400 and end.reason is StreamReason.REFUSED and self._topics.refuse(end.detail):
-                self._cache.tell_stream(self.node_id, StreamReason.TOPICS_REDUCED, end.detail)
+                self._cache.tell.stream(self.node_id, StreamReason.TOPICS_REDUCED, end.detail)
                 reason = StreamReason.TOPICS_REDUCED
                 continue
             await self._wait(end)
@@ -199,7 +199,7 @@ class HeadStream:
         stream.state = StreamState.REQUESTED if new.requested is not None else StreamState.CONNECTING
         if new.open:
             stream.state = state_of(self._cache.healthy(self.node_id))
-        self._cache.tell_stream(self.node_id, StreamReason.HARD_CLOCK)
+        self._cache.tell.stream(self.node_id, StreamReason.HARD_CLOCK)
 
     def _count(self, connection: Connection) -> None:
         ended = self._ended
@@ -351,4 +351,4 @@ class HeadStream:
         if self.listed:
             self.facts.stream.state = state
             failures = self._backoff.failures
-            self._cache.tell_stream(self.node_id, reason, detail, failures=failures, retry_in=retry_in)
+            self._cache.tell.stream(self.node_id, reason, detail, failures=failures, retry_in=retry_in)

@@ -109,4 +109,4 @@ class Supervisor:
     ) -> None:
         if stream.listed:
             stream.facts.stream.state = state
-        self._cache.tell_end(stream.node_id, state, reason, failures, retry_in)
+        self._cache.tell.stream_ended(stream.node_id, state, reason, failures, retry_in)

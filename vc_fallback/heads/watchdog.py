@@ -123,7 +123,7 @@ class Watchdog:
             facts.stalled = True
             facts.state = StreamState.STALLED
             detail = "no answer while other nodes have newer heads" if own is None else f"the node is at slot {own}"
-            cache.tell_stream(stream.node_id, StreamReason.HEAD_SILENCE, detail)
+            cache.tell.stream(stream.node_id, StreamReason.HEAD_SILENCE, detail)
             stream.reconnect(StreamReason.HEAD_SILENCE, detail)
 
     def _same(self, stream: HeadStream, connection: float | None) -> bool:

@@ -1,0 +1,80 @@
+"""The tier gate: whether heads that only fallbacks have may reach consumers (C5)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from vc_fallback.base.signals import StreamState
+from vc_fallback.base.types import NodeId, Slot
+from vc_fallback.chain import SlotClock
+from vc_fallback.config import StreamTimes
+from vc_fallback.decide.freshness import subscription_healthy
+from vc_fallback.decide.ledger import Ledger, NodeFacts, NodeHead, Standing
+
+MOST_BEHIND = 1
+"""A primary whose last usable head is more slots behind the tip than this holds nothing (C5)."""
+
+OPEN_STATES = frozenset({StreamState.OPEN, StreamState.FRESH})
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Open: heads of fallbacks are delivered. `holder` is the primary that keeps it closed, `reason` says why."""
+
+    open: bool
+    holder: NodeId | None
+    reason: str
+
+
+def gate(
+    primaries: Iterable[NodeId],
+    ledger: Ledger,
+    heads: Mapping[NodeId, NodeHead],
+    tip: Slot | None,
+    now: float,
+    slots: SlotClock,
+    times: StreamTimes,
+) -> Gate:
+    """Look for a primary that holds the gate, in list order.
+
+    :param primaries: primaries with role `events`.
+    :param heads: each node's last usable head (not optimistic).
+    :param tip: see :func:`~vc_fallback.decide.tip.tip`.
+    """
+    reason = "no primary"
+    for node_id in primaries:
+        facts = ledger.nodes.get(node_id)
+        lack = (
+            "unknown" if facts is None else _lacks(node_id, facts, ledger, heads.get(node_id), tip, now, slots, times)
+        )
+        if not lack:
+            return Gate(open=False, holder=node_id, reason="held by a primary")
+        reason = f"{node_id}: {lack}"
+    return Gate(open=True, holder=None, reason=reason)
+
+
+def _lacks(
+    node_id: NodeId,
+    facts: NodeFacts,
+    ledger: Ledger,
+    head: NodeHead | None,
+    tip: Slot | None,
+    now: float,
+    slots: SlotClock,
+    times: StreamTimes,
+) -> str:
+    """Say what a primary lacks to hold the gate; empty when it holds it."""
+    if ledger.standing(node_id) is not Standing.ELIGIBLE:
+        return "chain not verified"
+    if facts.unhealthy:
+        return facts.unhealthy
+    if facts.stream.state not in OPEN_STATES:
+        return f"stream {facts.stream.state}"
+    if times.head_silence is not None and not subscription_healthy(facts.stream, now, slots, times):
+        return "stream not fresh"
+    if facts.stream.behind:
+        return "behind the other nodes"
+    if head is None:
+        return "no usable head"
+    if tip is not None and head.slot < tip - MOST_BEHIND:
+        return f"{tip - head.slot} slots behind the tip"
+    return ""
