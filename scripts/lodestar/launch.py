@@ -40,6 +40,8 @@ def start_node(directory: Path, state: State, number: int, modules: Path) -> Non
         *("--rest.namespace", "*"),
         *("--listenAddress", rest.HOST, "--port", str(state.p2p_ports[number])),
         *("--discv5", "false", "--targetPeers", str(state.nodes + 1)),
+        # Blocks of eight validators are verified sooner than a worker thread has started.
+        "--chain.blsVerifyAllMainThread",
     ]
     _start(directory, state, node_name(number), arguments, extra, modules)
 

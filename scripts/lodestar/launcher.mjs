@@ -48,6 +48,15 @@ Engine.prototype.notifyForkchoiceUpdate = function (choice, attributes) {
   return notifyForkchoiceUpdate.call(this, choice, attributes);
 };
 
+// `--discv5 false` does not keep Lodestar 1.5.1 from starting discovery, which takes a worker thread and a UDP port.
+// The devnet says itself who is linked with whom.
+const {Network} = await load("@lodestar/beacon-node/lib/network/network.js");
+const {start} = Network.prototype;
+Network.prototype.start = function () {
+  this.peerManager.discovery = null;
+  return start.call(this);
+};
+
 // A node whose head is an epoch old calls itself syncing and refuses duties, so a chain that paused that long would
 // never go on. DEVNET_TOLERANCE (slots) widens this for the node that serves the validators.
 if (process.env.DEVNET_TOLERANCE) {
