@@ -21,7 +21,7 @@ SETTLE = 1 / 24
 class Delivered:
     """A head as it is delivered: the node's own, with what was decided about it.
 
-    `voters` grows as later nodes show the same head; the first one is the node it is delivered from.
+    `voters` grows as later nodes show the same head; the first one is the node that brought the block first.
     """
 
     head: NodeHead
@@ -61,7 +61,12 @@ class Delivery:
         self._standing = standing
         self._oldest = oldest
         self._deliver_optimistic = deliver_optimistic
-        self._pending: dict[NodeId, tuple[NodeHead, float]] = {}
+        self._pending: dict[NodeId, float] = {}
+        """When the burst is over whose newest head is the node's entry."""
+        self._stood: dict[NodeId, NodeHead] = {}
+        """Each node's last head that C3 was applied to: heads withheld and heads within a burst are no step of it."""
+        self._left: set[tuple[Slot, Root]] = set()
+        """Blocks above the delivered slot that a reorg has turned from."""
         self._said: dict[NodeId, PayloadStatus] = {}
 
     def offer(self, head: NodeHead, now: float, slots: SlotClock | None) -> list[Decision]:
@@ -76,7 +81,7 @@ class Delivery:
         standing = self._standing(node_id)
         if standing is Standing.QUARANTINED:
             return [Decision(head, HeadOutcome.WRONG_CHAIN)]
-        if slots is not None and head.slot > max(slots.slot_at(now), -AHEAD) + AHEAD:
+        if slots is not None and head.slot > _furthest(now, slots):
             return [Decision(head, HeadOutcome.FUTURE)]
         decisions = self._end_wait(node_id)
         previous = self.entries.get(node_id)
@@ -85,64 +90,74 @@ class Delivery:
         self.entries[node_id] = head
         if self._usable(head):
             self.usable[node_id] = head
-        if slots is None or standing is Standing.UNVERIFIED or slots.before_genesis(now):
-            return [*decisions, Decision(head, HeadOutcome.BEHIND)]
-        if not self._usable(head):
-            outcome = HeadOutcome.OPTIMISTIC
-        elif head.slot < slots.slot_at(now) - self._oldest:
-            outcome = HeadOutcome.OLD
-        elif standing is Standing.HELD:
-            outcome = HeadOutcome.TIER
+        if slots is None or slots.before_genesis(now):
+            outcome = HeadOutcome.BEHIND
         else:
-            outcome = self._outcome(head, previous)
-        if outcome is not HeadOutcome.DELIVERED:
-            return [*decisions, Decision(head, outcome)]
-        if head.source is HeadSource.STREAM and not is_current(head.slot, now, slots) and not self._is_delivered(head):
-            self._pending[node_id] = (head, now + SETTLE * slots.duration)
-            return decisions
-        return [*decisions, self._deliver(head, slots)]
+            outcome = self._weigh(head, standing, now, slots)
+        if outcome is HeadOutcome.DELIVERED and slots is not None:
+            if not (head.source is HeadSource.POLL or is_current(head.slot, now, slots) or self._is_delivered(head)):
+                self._pending[node_id] = now + SETTLE * slots.duration
+                return decisions
+            self._stood[node_id] = head
+            return [*decisions, self._deliver(head, slots)]
+        if outcome is not HeadOutcome.OPTIMISTIC:
+            self._stood[node_id] = head
+        return [*decisions, Decision(head, outcome)]
 
     @property
     def next_settle(self) -> float | None:
         """The moment in loop time at which :meth:`settle` has something to do, or `None`."""
-        return min((due for _, due in self._pending.values()), default=None)
+        return min(self._pending.values(), default=None)
 
     def settle(self, now: float, slots: SlotClock) -> list[Decision]:
         """Deliver the old heads whose burst is over, where they are still news."""
         decisions = []
-        for node_id, (head, due) in list(self._pending.items()):
+        for node_id, due in list(self._pending.items()):
             if now < due:
                 continue
             del self._pending[node_id]
-            if self._standing(node_id) is Standing.ELIGIBLE and self._beats_delivered(head):
-                decisions.append(self._deliver(head, slots))
-            else:
-                decisions.append(Decision(head, HeadOutcome.BEHIND))
+            # The entry, not a copy of it from then: a change of the list has stamped it anew (G3).
+            head = self.entries[node_id]
+            outcome = self._weigh(head, self._standing(node_id), now, slots)
+            self._stood[node_id] = head
+            delivered = outcome is HeadOutcome.DELIVERED
+            decisions.append(self._deliver(head, slots) if delivered else Decision(head, outcome))
         return decisions
 
     def reconsider(self, now: float, slots: SlotClock | None) -> Delivered | None:
         """Deliver the best eligible entry where it is news: after a change of standing, chain or list."""
-        if slots is None or slots.before_genesis(now):
+        if slots is None:
+            return None
+        # Kept while the chain was unknown, or before the clock was set back: refused now (H13).
+        for node_id in [node_id for node_id, head in self.entries.items() if head.slot > _furthest(now, slots)]:
+            self.forget(node_id)
+        if slots.before_genesis(now):
             return None
         best: NodeHead | None = None
         best_votes = 0
         wall = slots.slot_at(now)
         for node_id, head in self.entries.items():
-            if node_id in self._pending or not wall - self._oldest <= head.slot <= wall + AHEAD:
+            if node_id in self._pending or head.slot < wall - self._oldest or self._turned_from(head):
                 continue
             if not self._counts(node_id, head):
                 continue
             votes = len(self.votes(head.slot).get(head.root, ()))
             if best is None or (head.slot, votes) > (best.slot, best_votes):
                 best, best_votes = head, votes
-        if best is None or not self._beats_delivered(best):
-            return None
-        return self._deliver(best, slots).delivered
+        if best is not None and self._beats_delivered(best):
+            return self._deliver(best, slots).delivered
+        # Nodes that have become eligible since they showed the delivered head vote now.
+        same = [
+            head for node_id, head in self.entries.items() if self._is_delivered(head) and self._counts(node_id, head)
+        ]
+        news = [head for head in same if self._vote(head) is HeadOutcome.DELIVERED]
+        return self._deliver(news[0], slots).delivered if news else None
 
     def forget(self, node_id: NodeId) -> list[Decision]:
         """Drop a node's entry and what waits of it (H8)."""
         decisions = self._end_wait(node_id)
         self.entries.pop(node_id, None)
+        self._stood.pop(node_id, None)
         self.usable.pop(node_id, None)
         return decisions
 
@@ -200,6 +215,26 @@ class Delivery:
         votes = self.votes(head.slot)
         return len(votes.get(head.root, ())) > len(votes.get(current.root, ()))
 
+    def _turned_from(self, head: NodeHead) -> bool:
+        """Whether a reorg led from this block to the delivered one, and a node still stands there."""
+        if self.delivered is None or (head.slot, head.root) not in self._left:
+            return False
+        return bool(self.votes(self.delivered.head.slot).get(self.delivered.head.root))
+
+    def _weigh(self, head: NodeHead, standing: Standing, now: float, slots: SlotClock) -> HeadOutcome:
+        """Say what becomes of a node's entry by its standing, its age and the delivered head."""
+        if standing is Standing.QUARANTINED:
+            return HeadOutcome.WRONG_CHAIN
+        if standing is Standing.UNVERIFIED:
+            return HeadOutcome.BEHIND
+        if not self._usable(head):
+            return HeadOutcome.OPTIMISTIC
+        if head.slot < slots.slot_at(now) - self._oldest:
+            return HeadOutcome.OLD
+        if standing is Standing.HELD:
+            return HeadOutcome.TIER
+        return self._outcome(head, self._stood.get(head.node_id))
+
     def _outcome(self, head: NodeHead, previous: NodeHead | None) -> HeadOutcome:
         """Apply C3 and C4 to the head of an eligible node, whose entry it is already."""
         if self.delivered is None:
@@ -235,12 +270,15 @@ class Delivery:
         reorg = False
         voters: dict[NodeId, None] = {head.node_id: None}
         if self._is_delivered(head) and self.delivered is not None:
-            # Only the payload status is news; the head stays that of the node it was delivered from.
+            # Only the payload status is news, and it comes from this node.
             voters = self.delivered.voters
             head = replace(head, payload_status=self._payload_status())
             reorg = self.delivered.reorg
         else:
             reorg = self.delivered is not None and head.slot <= self.delivered.head.slot
+            if self.delivered is not None:
+                self._left.add((self.delivered.head.slot, self.delivered.head.root))
+            self._left = {(slot, root) for slot, root in self._left if slot > head.slot}
             self._said = {} if head.payload_status is None else {head.node_id: head.payload_status}
             for node_id, entry in self.entries.items():
                 if head.same_block(entry) and self._counts(node_id, entry):
@@ -253,8 +291,14 @@ class Delivery:
         return Decision(head, HeadOutcome.DELIVERED, self.delivered)
 
     def _end_wait(self, node_id: NodeId) -> list[Decision]:
-        waiting = self._pending.pop(node_id, None)
-        return [] if waiting is None else [Decision(waiting[0], HeadOutcome.BEHIND)]
+        if self._pending.pop(node_id, None) is None:
+            return []
+        return [Decision(self.entries[node_id], HeadOutcome.BEHIND)]
+
+
+def _furthest(now: float, slots: SlotClock) -> Slot:
+    """Return the furthest slot that a head may have (H13); before genesis that is the genesis block's."""
+    return Slot(max(slots.slot_at(now), -AHEAD) + AHEAD)
 
 
 def _merged(previous: NodeHead, head: NodeHead) -> NodeHead:

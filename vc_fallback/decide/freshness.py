@@ -29,8 +29,14 @@ def subscription_healthy(stream: StreamFacts, now: float, slots: SlotClock | Non
         return None if now < begun + times.start_grace else False
     if stream.standing_connection:
         return True
-    # A stream without a connection is fresh for as long as a silent one would be before it is looked at.
-    return now < stream.last_current_at + times.head_silence
+    return not away_too_long(stream, now, times)
+
+
+def away_too_long(stream: StreamFacts, now: float, times: StreamTimes) -> bool:
+    """Whether a stream without a connection has been so for longer than a silent one may be: it is stalled then."""
+    if times.head_silence is None or stream.last_current_at is None:
+        return False
+    return now >= stream.last_current_at + times.head_silence
 
 
 class Action(Enum):
@@ -61,9 +67,9 @@ def watchdog(
     """
     genesis = slots.start_of(Slot(0))
     next_slot = slots.start_of(Slot(max(0, slots.slot_at(now) + 1)))
-    if now < genesis or not stream.standing_connection or stream.requested is None:
+    if now < genesis or not stream.standing_connection or stream.since is None:
         return Watch(None, next_slot)
-    begun = max(stream.requested, genesis)
+    begun = max(stream.since, genesis)
     again = next_slot
 
     if times.transport_silence is not None and stream.comments and stream.last_byte is not None:
@@ -118,14 +124,15 @@ class Verdict(Enum):
 def announced(stream: StreamFacts, slots: SlotClock) -> Slot:
     """Return the slot up to which the present connection has announced what there was to announce.
 
-    The last head on it; before one, the node's head when it was made; where that is unknown, the slot before it.
+    The last head on it; before one, the node's head when it was made; where that is unknown, that moment's slot, whose
+    head may have been announced just before.
     """
-    since = stream.requested if stream.requested is not None else stream.started
+    since = stream.since if stream.since is not None else stream.started
     if stream.last_head is not None and stream.last_head_at is not None and stream.last_head_at >= since:
         return stream.last_head.slot
     if stream.baseline is not None:
         return stream.baseline
-    return Slot(slots.slot_at(since) - 1)
+    return slots.slot_at(since)
 
 
 def judge(own: Slot | None, streamed: Slot, elsewhere: Slot | None) -> Verdict:

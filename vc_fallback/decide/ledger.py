@@ -52,6 +52,8 @@ class StreamFacts:
     state: StreamState = StreamState.CONNECTING
     requested: float | None = None
     """When the request of the present connection was sent."""
+    opened: float | None = None
+    """When the response of the present connection came."""
     baseline: Slot | None = None
     """The node's head by its poll when the present connection was made (H14)."""
     last_byte: float | None = None
@@ -70,13 +72,21 @@ class StreamFacts:
     """When the stream was verified last (H5)."""
 
     @property
+    def since(self) -> float | None:
+        """From when on the present connection can be expected to announce heads.
+
+        A node that was frozen takes up a subscription long after it was sent, and says so by its response.
+        """
+        return self.opened if self.opened is not None else self.requested
+
+    @property
     def standing_connection(self) -> bool:
         """Whether a request is under way: sent, and not ended."""
         return self.requested is not None and self.state in CONNECTED
 
     def connection_ended(self) -> None:
         """Forget what belongs to a connection that has ended."""
-        self.requested = None
+        self.requested = self.opened = None
         self.baseline = None
         self.last_byte = None
         self.comments = 0

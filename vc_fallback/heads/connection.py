@@ -39,7 +39,7 @@ class Owner(Protocol):
     def on_bytes(self, connection: "Connection") -> None:
         """Bytes came; comments among them are counted in `connection.comments`."""
 
-    def on_head(self, connection: "Connection", topic: str, event: HeadEvent) -> None:
+    def on_head(self, connection: "Connection", event: HeadEvent) -> None:
         """A head came."""
 
     def on_reorg(self, connection: "Connection", event: ReorgEvent) -> None:
@@ -81,6 +81,8 @@ class Connection:
         self._scope = anyio.CancelScope()
         self._decoder = SSEDecoder(line_limit=event_limit, event_limit=event_limit, on_comment=self._comment)
         self._refusal: bytearray | None = None
+        self._second_form = False
+        """Whether the node sends `head_v2`."""
         self._nonsense = 0
         self._seen_oversized = 0
         self.malformed = 0
@@ -156,6 +158,8 @@ class Connection:
             return
         events = self._decoder.feed(data)
         self._owner.on_bytes(self)
+        if not self._second_form and any(event.event == "head_v2" for event in events):
+            self._second_form = True
         for event in events:
             self._event(event)
         if self._decoder.dropped != self._seen_oversized:
@@ -165,10 +169,15 @@ class Connection:
             raise StreamEnd(StreamReason.UNREADABLE, f"{self._nonsense} events in a row could not be read")
 
     def _event(self, sse: ServerSentEvent) -> None:
+        if self._second_form and sse.event == "head":
+            # Both forms flowing is one head, and the second form says more (H11).
+            return
         try:
             event = parse_event(sse.event, sse.data)
         except MalformedEvent as malformed:
             self.malformed += 1
+            if sse.event == "head_v2":
+                self._second_form = False
             self._nonsense += 1
             logger.debug("%s: malformed event: %s", self._node.node_id, malformed)
             return
@@ -176,7 +185,7 @@ class Connection:
             case HeadEvent():
                 self._nonsense = 0
                 self.heads += 1
-                self._owner.on_head(self, sse.event, event)
+                self._owner.on_head(self, event)
             case ReorgEvent():
                 self._nonsense = 0
                 self._owner.on_reorg(self, event)

@@ -47,6 +47,6 @@ class OptimisticPolls:
                     return
                 if cache.clock.now() > self._until[node_id]:
                     return
-                await stream.poll_head()
+                await stream.polls.head()
         finally:
             self._until.pop(node_id, None)

@@ -8,16 +8,16 @@ from anyio.abc import TaskGroup
 from vc_fallback.base.backoff import Backoff
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.signals import StreamReason, StreamState
-from vc_fallback.base.types import HeadSource, NodeId, Slot
+from vc_fallback.base.types import NodeId
 from vc_fallback.candidates import Candidate
-from vc_fallback.decide.freshness import state_of
+from vc_fallback.decide.freshness import away_too_long, state_of
 from vc_fallback.decide.ledger import NodeFacts, NodeHead
 from vc_fallback.decide.topics import TopicPlan
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.connection import Connection
+from vc_fallback.heads.polls import NodePolls
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.events import HeadEvent, ReorgEvent
-from vc_fallback.node.models import HeadHeader
 
 WORTH_A_CHECK = frozenset({StreamReason.CONNECT_FAILED, StreamReason.BROKEN, StreamReason.HEAD_SILENCE})
 """Ends after which a good check of the node ends the wait at once (H4). A node that refuses or ends streams answers
@@ -44,6 +44,7 @@ class HeadStream:
         self.candidate = candidate
         self.node = node
         self.born = cache.candidates.generation
+        self.polls = NodePolls(node, candidate, cache)
         self._topics = TopicPlan()
         self._cache = cache
         self._backoff = Backoff(cache.times.backoff)
@@ -51,7 +52,6 @@ class HeadStream:
         self._successor: Connection | None = None
         self._tasks: TaskGroup | None = None
         self._over = anyio.Event()
-        self._shown: tuple[NodeHead, str] | None = None
         self._ended = StreamStatistics(0, 0, 0, 0, 0, 0)
 
     @property
@@ -114,38 +114,6 @@ class HeadStream:
         if self._successor is successor and successor.requested is not None:
             self._promote()
 
-    async def poll_head(self) -> HeadHeader | None:
-        """Ask the node for its head and take it into the cache (H14); `None` when it gives none.
-
-        An answer that the stream overtook while it was under way, or that is older than what the stream has just
-        announced, is returned and not taken: an endpoint may lag behind the events of its own node (case 51).
-        """
-        asked = self._cache.clock.now()
-        try:
-            header = await self.node.head(self._cache.times.verify_timeout)
-        except NodeError:
-            return None
-        now = self._cache.clock.now()
-        if not self.listed:
-            return None
-        entry = self._cache.delivery.entries.get(self.node_id)
-        if entry is not None and entry.source is HeadSource.STREAM:
-            half_a_slot = self._cache.slots.duration / 2 if self._cache.slots is not None else 0.0
-            lag = entry.received + half_a_slot if header.slot < entry.slot else entry.received
-            if lag >= asked and (header.slot, header.root) != (entry.slot, entry.root):
-                return header
-        self._cache.offer(
-            NodeHead(
-                node_id=self.node_id,
-                slot=header.slot,
-                root=header.root,
-                received=now,
-                source=HeadSource.POLL,
-                optimistic=header.optimistic,
-            )
-        )
-        return header
-
     # --- one connection after the other
 
     def _new_connection(self) -> Connection:
@@ -196,6 +164,7 @@ class HeadStream:
         stream = self.facts.stream
         stream.connection_ended()
         stream.requested = new.requested
+        stream.opened = self._cache.clock.now() if new.open else None
         stream.state = StreamState.REQUESTED if new.requested is not None else StreamState.CONNECTING
         if new.open:
             stream.state = state_of(self._cache.healthy(self.node_id))
@@ -246,24 +215,6 @@ class HeadStream:
         except NodeError:
             return
 
-    async def _identify(self) -> None:
-        """Ask which chain the node is on, until it says so (H15)."""
-        backoff = Backoff(self._cache.times.backoff)
-        while True:
-            try:
-                identity = await self.node.identity(self._cache.times.verify_timeout)
-            except NodeError:
-                await anyio.sleep(backoff.failed())
-                continue
-            if self.listed:
-                self._cache.identified(self.node_id, identity)
-            return
-
-    async def _baseline(self) -> None:
-        header = await self.poll_head()
-        if header is not None and self.listed:
-            self.facts.stream.baseline = Slot(header.slot)
-
     # --- told by connections
 
     def on_sent(self, connection: Connection) -> None:
@@ -271,10 +222,13 @@ class HeadStream:
         connection.requested = self._cache.clock.now()
         if connection is not self._current or self._tasks is None or not self.listed:
             return
-        self.facts.stream.requested = connection.requested
+        stream = self.facts.stream
+        if away_too_long(stream, connection.requested, self._cache.times):
+            stream.stalled = True
+        stream.requested = connection.requested
         self._enter(StreamState.REQUESTED, StreamReason.REQUEST_SENT)
-        self._tasks.start_soon(self._identify)
-        self._tasks.start_soon(self._baseline)
+        self._tasks.start_soon(self.polls.identify)
+        self._tasks.start_soon(self.polls.baseline)
 
     def on_open(self, connection: Connection) -> None:
         """The node answered with an event stream."""
@@ -284,6 +238,10 @@ class HeadStream:
         if connection is self._successor:
             self._promote()
         elif connection is self._current:
+            stream = self.facts.stream
+            stream.opened = self._cache.clock.now()
+            if stream.baseline is None and self._tasks is not None:
+                self._tasks.start_soon(self.polls.baseline)
             self._enter(state_of(self._cache.healthy(self.node_id)), StreamReason.RESPONSE)
 
     def on_bytes(self, connection: Connection) -> None:
@@ -293,7 +251,7 @@ class HeadStream:
             stream.last_byte = self._cache.clock.now()
             stream.comments = connection.comments
 
-    def on_head(self, connection: Connection, topic: str, event: HeadEvent) -> None:
+    def on_head(self, connection: Connection, event: HeadEvent) -> None:
         """A head is head liveness where it is current, and goes to the cache."""
         if connection is not self._current or not self.listed:
             return
@@ -312,8 +270,7 @@ class HeadStream:
         if current and not connection.current_head:
             connection.current_head = True
             self._backoff.reset()
-        if not self._told_in_the_other_form(head, topic):
-            cache.offer(head)
+        cache.offer(head)
         stream = self.facts.stream
         if current and stream.state is not StreamState.FRESH:
             self._enter(StreamState.FRESH, StreamReason.CURRENT_HEAD)
@@ -335,15 +292,7 @@ class HeadStream:
     def on_dropped(self, connection: Connection) -> None:
         """The node dropped messages for us: ask for its head (H14)."""
         if connection is self._current and self._tasks is not None:
-            self._tasks.start_soon(self.poll_head)
-
-    def _told_in_the_other_form(self, head: NodeHead, topic: str) -> bool:
-        """Whether the other of `head` and `head_v2` has told this already: both flowing is one head (H11)."""
-        before = self._shown
-        self._shown = (head, topic)
-        if before is None or before[1] == topic or not head.same_block(before[0]):
-            return False
-        return head.payload_status in (None, before[0].payload_status) and head.optimistic == before[0].optimistic
+            self._tasks.start_soon(self.polls.head)
 
     def _enter(
         self, state: StreamState, reason: StreamReason, detail: str = "", *, retry_in: float | None = None

@@ -107,7 +107,7 @@ class Watchdog:
         if not stream.listed:
             return
         connection = stream.facts.stream.requested
-        header = await stream.poll_head()
+        header = await stream.polls.head()
         own = header.slot if header is not None else None
         slots = cache.slots
         if slots is None or not self._same(stream, connection):
