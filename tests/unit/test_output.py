@@ -22,8 +22,9 @@ def pipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     if request.param == "polled":
         monkeypatch.setattr(output, "_own_description", lambda fd: None)
     read, write = os.pipe()
-    with open(read, "rb", buffering=0), open(write, "wb", buffering=0):
-        yield read, write
+    yield read, write
+    os.close(read)
+    os.close(write)
 
 
 @pytest.fixture
