@@ -168,8 +168,12 @@ class Delivery:
         if delivered is not None:
             delivered.voters.pop(node_id, None)
             if delivered.head.node_id == node_id and delivered.voters:
-                heir = next(iter(delivered.voters))
-                self.delivered = replace(delivered, head=replace(delivered.head, node_id=heir))
+                heir = next((n for n in delivered.voters if delivered.head.same_block(self.entries.get(n))), None)
+                if heir is not None:
+                    head = replace(self.entries[heir], payload_status=delivered.head.payload_status)
+                else:
+                    head = replace(delivered.head, node_id=next(iter(delivered.voters)))
+                self.delivered = replace(delivered, head=head)
         return decisions
 
     def votes(self, slot: Slot) -> dict[Root, tuple[NodeId, ...]]:
