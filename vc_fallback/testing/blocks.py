@@ -3,17 +3,25 @@
 import hashlib
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.types import FAR_FUTURE_EPOCH, ZERO_ROOT, Epoch, Root, Slot
 from vc_fallback.chain import ChainIdentity, Fork, SlotClock
 from vc_fallback.testing.virtual_time import virtual_clock
 
+if TYPE_CHECKING:
+    from ssz.sedes.container import Container
+
 GENESIS_TIME = 1_700_000_000
 """Unix time of genesis where the clock is the chain's own."""
 
 MAIN = "main"
 """The branch every chain has."""
+
+HISTORY = 2048
+"""Blocks of a branch that are kept at least; twice as many at most."""
 
 _FORKS = ("phase0", "altair", "bellatrix", "capella", "deneb", "electra", "fulu", "gloas")
 
@@ -117,6 +125,11 @@ class SimulatedChain:
         self.first_block = self._append(self._branches[MAIN], first, parent)
 
     @property
+    def kept(self) -> int:
+        """How many blocks are kept."""
+        return len(self._by_root)
+
+    @property
     def slots(self) -> SlotClock:
         """The chain's slots in loop time, as of the clock's last anchor."""
         return SlotClock(self.identity, self.clock.offset)
@@ -166,7 +179,7 @@ class SimulatedChain:
         return self.identity.epoch_of(Slot(slot)) >= self.gloas_epoch
 
     def head_at(self, slot: int, branch: str = MAIN) -> SimulatedBlock:
-        """Return the newest block of a branch at or below a slot (the first block, where history does not reach)."""
+        """Return the newest block of a branch at or below a slot (the oldest kept, where history does not reach)."""
         where = self._branches[branch]
         while where.parent is not None and slot <= where.above:
             where = where.parent
@@ -178,7 +191,7 @@ class SimulatedChain:
         index = bisect_right(where.slots, slot)
         if index:
             return where.blocks[index - 1]
-        return self.first_block if where.parent is None else self.head_at(where.above, where.parent.name)
+        return where.blocks[0] if where.parent is None else self.head_at(where.above, where.parent.name)
 
     def block_at(self, slot: int, branch: str = MAIN) -> SimulatedBlock | None:
         """Return the block of exactly this slot, or `None` where it was missed."""
@@ -233,6 +246,10 @@ class SimulatedChain:
         branch.blocks.append(block)
         branch.slots.append(slot)
         self._by_root[root] = block
+        if len(branch.blocks) > 2 * HISTORY:
+            for old in branch.blocks[:HISTORY]:
+                del self._by_root[old.root]
+            del branch.blocks[:HISTORY], branch.slots[:HISTORY]
         return block
 
     def _root(self, *what: object) -> Root:
@@ -240,9 +257,14 @@ class SimulatedChain:
 
 
 def _header_root(slot: int, proposer: int, parent: bytes, state: bytes, body: bytes) -> Root:
+    return Root(_header_type().get_hash_tree_root((slot, proposer, parent, state, body)))
+
+
+@cache
+def _header_type() -> "Container":
+    # Imported when used: it takes a third of a second.
     from ssz.sedes.byte_vector import bytes32
     from ssz.sedes.container import Container
     from ssz.sedes.uint import uint64
 
-    header = Container((uint64, uint64, bytes32, bytes32, bytes32))
-    return Root(header.get_hash_tree_root((slot, proposer, parent, state, body)))
+    return Container((uint64, uint64, bytes32, bytes32, bytes32))

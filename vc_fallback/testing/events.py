@@ -149,7 +149,7 @@ def fork_name(chain: SimulatedChain, slot: int) -> str:
     return held[-1]
 
 
-def attester_slashing(indices: int = 20_000) -> dict[str, object]:
+def attester_slashing(indices: int = 15_000) -> dict[str, object]:
     """Return the data of an `attester_slashing` event, by default of about 300 kB on one line (cases.md 14)."""
     zero = root_hex(bytes(32))
     checkpoint = {"epoch": "0", "root": zero}
@@ -172,7 +172,7 @@ def malformed_heads(good: Json) -> Sequence[tuple[str, str]]:
     return (
         ("not JSON", "{not json"),
         ("cut off", dumps(good)[:-20]),
-        ("empty", " "),
+        ("blank", "\t"),
         ("null", "null"),
         ("a list", dumps([good])),
         ("a string", dumps("head")),
