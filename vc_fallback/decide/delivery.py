@@ -7,11 +7,8 @@ from typing import NamedTuple
 from vc_fallback.base.signals import HeadOutcome
 from vc_fallback.base.types import HeadSource, NodeId, PayloadStatus, Root, Slot
 from vc_fallback.chain import SlotClock
-from vc_fallback.decide.freshness import is_current
+from vc_fallback.decide.freshness import AHEAD, is_current
 from vc_fallback.decide.ledger import NodeHead, Standing
-
-AHEAD = 1
-"""A head more than so many slots ahead of the clock is refused (H13)."""
 
 SETTLE = 1 / 24
 """Part of a slot in which an old head waits for a newer one of the same burst (H13)."""

@@ -10,9 +10,17 @@ from vc_fallback.config import StreamTimes
 from vc_fallback.decide.ledger import StreamFacts
 
 
+AHEAD = 1
+"""A head more than so many slots ahead of the clock is refused (H13)."""
+
+
 def is_current(slot: Slot, now: float, slots: SlotClock) -> bool:
-    """Whether a head's slot is the current or the previous one by the wall clock (H6); one that is early counts too."""
-    return slot >= slots.slot_at(now) - 1
+    """Whether a head's slot is the current or the previous one by the wall clock (H6).
+
+    One that is early counts too, one that is refused does not: slots of the far future keep no stream fresh (H13).
+    """
+    wall = slots.slot_at(now)
+    return wall - 1 <= slot <= wall + AHEAD
 
 
 def subscription_healthy(stream: StreamFacts, now: float, slots: SlotClock | None, times: StreamTimes) -> bool | None:
