@@ -9,7 +9,6 @@ from vc_fallback.chain import SlotClock
 from vc_fallback.config import StreamTimes
 from vc_fallback.decide.ledger import StreamFacts
 
-
 AHEAD = 1
 """A head more than so many slots ahead of the clock is refused (H13)."""
 
