@@ -78,13 +78,21 @@ class Followed:
         """Return the delivered heads."""
         return self.told(HeadDelivered, since=since)
 
+    def blocks(self, *, since: float = 0.0) -> list[HeadDelivered]:
+        """Return the delivered heads without those that only told a payload status (H11)."""
+        blocks: list[HeadDelivered] = []
+        for head in self.deliveries(since=since):
+            if not blocks or (head.slot, head.root) != (blocks[-1].slot, blocks[-1].root):
+                blocks.append(head)
+        return blocks
+
     def delivered_slots(self, *, since: float = 0.0) -> list[int]:
-        """Return the slots of the delivered heads, one for each delivery."""
-        return [head.slot for head in self.deliveries(since=since)]
+        """Return the slots of the delivered blocks, one for each change."""
+        return [head.slot for head in self.blocks(since=since)]
 
     def delivered_roots(self, *, since: float = 0.0) -> list[Root]:
-        """Return the roots of the delivered heads, one for each delivery."""
-        return [head.root for head in self.deliveries(since=since)]
+        """Return the roots of the delivered blocks, one for each change."""
+        return [head.root for head in self.blocks(since=since)]
 
     def outcomes(self, node: SimulatedNode, *, since: float = 0.0) -> list[tuple[int, HeadOutcome]]:
         """Return the slots of a node's heads and what became of them."""
@@ -136,7 +144,7 @@ class Followed:
     def assert_every_slot_delivered(self, first: int, last: int, *, within: float = 0.0) -> None:
         """Each slot of the chain from `first` to `last` was delivered once, within so many seconds of its coming."""
         slots = [slot for slot in range(first, last + 1) if self.chain.block_at(slot) is not None]
-        heads = [head for head in self.deliveries() if first <= head.slot <= last]
+        heads = [head for head in self.blocks() if first <= head.slot <= last]
         assert [head.slot for head in heads] == slots
         for head in heads:
             assert head.root == self.block(head.slot).root
