@@ -160,7 +160,7 @@ class HTTPClient:
             self._streams -= 1
 
     async def aclose(self) -> None:
-        """Close all connections; calls under way and later ones raise `ClientClosed`. An injected transport stays open."""
+        """Close all connections; calls under way and later ones raise `ClientClosed`. An injected transport stays."""
         self._closed = True
         for origin in self._origins.values():
             origin.close()

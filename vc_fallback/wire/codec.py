@@ -160,15 +160,16 @@ class ResponseDecoder:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take note of a header, or of a trailer."""
-        self._headers.append((name, value))
+        self._headers.append((name, value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         """Take note that the head is whole."""
         self._whole = True
 
     def on_body(self, data: bytes) -> None:
-        """Take note of a part of a chunk."""
-        self._pieces.append(data)
+        """Take note of a part of a chunk; behind the last one it is another response's, which nobody asked for."""
+        if self._state == _CHUNKED:
+            self._pieces.append(data)
 
     def on_chunk_complete(self) -> None:
         """Take note of the end of a chunk."""

@@ -14,6 +14,9 @@ _OURS = frozenset({"connection", "content-length", "keep-alive", "te", "trailer"
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _CACHED = 64
 
+FRAMING = frozenset(name.encode() for name in _OURS)
+"""Headers of a request that come from elsewhere and are not passed on."""
+
 HeaderPairs = Sequence[tuple[str, str]]
 
 

@@ -1,5 +1,7 @@
 """Receivers of a response: one collects a body whole, one hands a stream on to its sink."""
 
+from io import BytesIO
+
 from vc_fallback.wire.codec import Head
 from vc_fallback.wire.coding import ContentDecoder, content_decoder
 from vc_fallback.wire.errors import BodyTooLarge
@@ -8,14 +10,15 @@ from vc_fallback.wire.redirect import Place, Redirected
 
 # Smaller bodies come with their head or in few pieces; a place of their own gains nothing.
 _DIRECT = 64 * 1024
-# What is reserved on the word of a header alone; the place grows with what really came.
+# What is reserved on the word of a header alone; then as many times what really came.
 _FIRST = 1024 * 1024
+_GROWTH = 16
 
 
 class Collector:
     """Collects a body, bounded by the limits for its status (Q15)."""
 
-    __slots__ = ("_coding", "_filled", "_first", "_limit", "_limits", "_more", "_place", "headers", "status")
+    __slots__ = ("_coding", "_first", "_limit", "_limits", "_more", "_place", "headers", "status")
 
     def __init__(self, limits: WireLimits) -> None:
         self._limits = limits
@@ -23,8 +26,7 @@ class Collector:
         self._coding: ContentDecoder | None = None
         self._first = b""
         self._more: bytearray | None = None
-        self._place: bytearray | None = None
-        self._filled = 0
+        self._place: _Place | None = None
         self.status = 0
         self.headers = _NO_HEADERS
 
@@ -39,7 +41,7 @@ class Collector:
         if head.coding and length != 0:
             self._coding = content_decoder(head.coding)
         if length is not None and length > _DIRECT and self._coding is None:
-            self._place = bytearray(min(length, _FIRST))
+            self._place = _Place(length)
 
     def data(self, data: bytes) -> None:
         """Keep a part of the body."""
@@ -47,26 +49,18 @@ class Collector:
             for piece in self._coding.feed(data):
                 self._keep(piece)
         elif self._place is not None:
-            end = self._filled + len(data)
-            if end > len(self._place):
-                self._grow(end)
-            self._place[self._filled : end] = data
-            self._filled = end
+            self._place.put(data)
         else:
             self._keep(data)
 
     def room(self, remaining: int) -> memoryview | None:
-        """Give a place for the rest of the body, in steps that double."""
-        place = self._place
-        if place is None:
-            return None
-        if self._filled == len(place):
-            self._grow(min(self._filled + remaining, 2 * self._filled))
-        return memoryview(place)[self._filled : self._filled + remaining]
+        """Give a place for the rest of the body, or for a good part of it."""
+        return None if self._place is None else self._place.room(remaining)
 
     def filled(self, count: int) -> None:
         """Count what was read into the place."""
-        self._filled += count
+        if self._place is not None:
+            self._place.size += count
 
     def end(self) -> None:
         """Check the coding's end."""
@@ -77,7 +71,7 @@ class Collector:
     def body(self) -> bytes:
         """The body as it stands."""
         if self._place is not None:
-            return bytes(self._place) if self._filled == len(self._place) else bytes(self._place[: self._filled])
+            return self._place.value()
         return self._first if self._more is None else bytes(self._more)
 
     def _keep(self, data: bytes) -> None:
@@ -92,9 +86,40 @@ class Collector:
         if len(self._first if self._more is None else self._more) > self._limit:
             raise BodyTooLarge(f"the body is larger than {self._limit} bytes")
 
-    def _grow(self, size: int) -> None:
-        assert self._place is not None  # noqa: S101 - only called with a place
-        self._place.extend(bytes(size - len(self._place)))
+
+class _Place:
+    """Where a body of known length is read into. A `BytesIO` gives its bytes away without a copy, a `bytearray` not."""
+
+    __slots__ = ("_buffer", "_length", "_reserved", "size")
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._reserved = min(length, _FIRST)
+        self._buffer = BytesIO(bytes(self._reserved))
+        self.size = 0
+
+    def put(self, data: bytes) -> None:
+        """Copy what came together with the head."""
+        rest = memoryview(data)
+        while rest:
+            with self.room(len(rest)) as room:
+                count = len(room)
+                room[:] = rest[:count]
+            self.size += count
+            rest = rest[count:]
+
+    def room(self, remaining: int) -> memoryview:
+        """Return the free part, at most `remaining` bytes of it; it is to be released before anything else here."""
+        if self.size == self._reserved:
+            self._reserved = min(self._length, _GROWTH * self.size)
+            grown = BytesIO(bytes(self._reserved))
+            grown.write(self._buffer.getbuffer())
+            self._buffer = grown
+        return self._buffer.getbuffer()[self.size : self.size + remaining]
+
+    def value(self) -> bytes:
+        """Return what is there."""
+        return self._buffer.getvalue() if self.size == self._reserved else self._buffer.getvalue()[: self.size]
 
 
 class SinkReceiver:
