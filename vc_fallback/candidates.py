@@ -1,5 +1,6 @@
 """The candidate list and its generation, as one immutable value in one `Watch` (G1)."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,9 @@ from vc_fallback.base.urls import BaseURL
 from vc_fallback.base.watch import Watch
 
 ALL_ROLES = frozenset(Role)
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"(?:[!-~](?:[ -~\t]*[!-~])?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +195,30 @@ def _check(position: int, candidate: Candidate) -> None:
         raise ConfigurationError(f"candidates[{position}].name", "a name is not a URL")
     if not candidate.roles:
         raise ConfigurationError(f"candidates[{position}].roles", "at least one role is needed")
+    try:
+        check_headers(candidate.headers)
+    except ValueError as error:
+        raise ConfigurationError(f"candidates[{position}].headers", str(error)) from None
+    if candidate.url.authorization is not None and any(h.lower() == "authorization" for h, _ in candidate.headers):
+        raise ConfigurationError(f"candidates[{position}].headers", "the URL has user-info, which is Authorization too")
+
+
+def check_headers(headers: Iterable[tuple[str, str]]) -> None:
+    """Check that headers can be sent as they are.
+
+    :raises ValueError: the text holds neither names nor values.
+    """
+    for name, value in headers:
+        if not _TOKEN.fullmatch(name):
+            raise ValueError("a header's name is not a token")
+        if not _VALUE.fullmatch(value):
+            raise ValueError("a header's value holds something else than printable ASCII, or blanks at an end")
 
 
 def _node_ids(candidates: Sequence[Candidate]) -> list[NodeId]:
     """Name each candidate: its own name, else host:port, with a hash where that does not tell it apart (I3)."""
     hosts = Counter(candidate.url.hostport for candidate in candidates)
+    digests = Counter((candidate.url.hostport, candidate.url.digest) for candidate in candidates)
     names = {candidate.name for candidate in candidates}
     ids = []
     for candidate in candidates:
@@ -204,6 +227,8 @@ def _node_ids(candidates: Sequence[Candidate]) -> list[NodeId]:
             ids.append(NodeId(candidate.name))
         elif url.bare and hosts[url.hostport] == 1 and url.hostport not in names:
             ids.append(NodeId(url.hostport))
-        else:
+        elif digests[url.hostport, url.digest] == 1:
             ids.append(NodeId(f"{url.hostport}-{url.digest}"))
+        else:
+            ids.append(NodeId(f"{url.hostport}-{url.digest_with_credentials}"))
     return ids

@@ -1,17 +1,18 @@
 """Settings and their defaults, checked when they are loaded; a bad one is an error that names its field."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from vc_fallback.base.backoff import BackoffPolicy
 from vc_fallback.base.errors import ConfigurationError
 from vc_fallback.base.types import Role, Root, Tier, parse_root
 from vc_fallback.base.urls import BaseURL
-from vc_fallback.candidates import ALL_ROLES, Candidate, TLSSettings
+from vc_fallback.candidates import ALL_ROLES, Candidate, Candidates, TLSSettings, check_headers
 from vc_fallback.chain import NETWORKS, ChainIdentity
 
 MAINNET_SLOT = 12.0
@@ -20,7 +21,13 @@ MAINNET_SLOT = 12.0
 SHORTEST = 0.2
 """A scaled default is never shorter than this, in seconds."""
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,40}")
+
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+"""Strict: `true` and `"3"` are no numbers."""
+Count = Annotated[int, Field(strict=True)]
+Switch = Annotated[bool, Field(strict=True)]
+Positive = Annotated[Number, Field(gt=0)]
 
 
 class _Settings(BaseModel):
@@ -42,10 +49,10 @@ class StreamSettings(_Settings):
     backoff_first: Positive = 1.0
     """Seconds to wait after the first failure (H4)."""
     backoff_cap: Positive = 16.0
-    """Longest wait in seconds between attempts (H4)."""
-    backoff_factor: Annotated[float, Field(ge=1, le=10)] = 2.0
+    """Longest wait in seconds between attempts, not below the first (H4)."""
+    backoff_factor: Annotated[Number, Field(ge=1, le=10)] = 2.0
     """By how much each wait is longer than the one before (H4)."""
-    backoff_jitter: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    backoff_jitter: Annotated[Number, Field(ge=0, lt=1)] = 0.2
     """Random part of each wait (H4)."""
     head_silence: Positive | None = 2.5
     """Slots without a current head until the stream is verified by a poll; `null` switches the watchdog off (H5)."""
@@ -68,26 +75,26 @@ class StreamSettings(_Settings):
 class HeadSettings(_Settings):
     """Delivery of heads (H12, H13, C8)."""
 
-    deliver_optimistic: bool = False
+    deliver_optimistic: Switch = False
     """Whether heads whose payload was not verified are delivered as usable (H12)."""
-    oldest: Annotated[int, Field(ge=1, le=2**20)] = 32
+    oldest: Annotated[Count, Field(ge=1, le=2**20)] = 32
     """Heads more than so many slots behind the clock are never delivered (H13)."""
-    tier_gate: bool = True
+    tier_gate: Switch = True
     """Whether heads that only fallbacks have are held back while a primary serves (C5)."""
-    buffer: Annotated[int, Field(ge=1, le=2**16)] = 64
+    buffer: Annotated[Count, Field(ge=1, le=2**16)] = 64
     """Heads that a subscriber may leave unread (C8)."""
 
 
 class WireSettings(_Settings):
     """Limits of connections (Q15), in bytes unless said otherwise."""
 
-    response_body: Annotated[int, Field(gt=0, le=2**31)] = 64 * 2**20
-    error_body: Annotated[int, Field(gt=0, le=2**31)] = 2**20
-    event: Annotated[int, Field(gt=0, le=2**31)] = 16 * 2**20
+    response_body: Annotated[Count, Field(gt=0, le=2**31)] = 64 * 2**20
+    error_body: Annotated[Count, Field(gt=0, le=2**31)] = 2**20
+    event: Annotated[Count, Field(gt=0, le=2**31)] = 16 * 2**20
     """Largest event and line of an event stream."""
-    head: Annotated[int, Field(gt=0, le=2**24)] = 64 * 2**10
+    head: Annotated[Count, Field(gt=0, le=2**24)] = 64 * 2**10
     """All headers of a response together."""
-    concurrency: Annotated[int, Field(gt=0, le=2**16)] = 64
+    concurrency: Annotated[Count, Field(gt=0, le=2**16)] = 64
     """Requests under way at once to one node; streams do not count."""
     request_connect_timeout: Positive = 1.0
     """Seconds for name resolution, TCP and TLS of a request (H2); scales with the slot unless set."""
@@ -96,19 +103,20 @@ class WireSettings(_Settings):
 class ChainSettings(_Settings):
     """An explicit chain identity (I1)."""
 
-    genesis_time: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    genesis_time: Annotated[Number, Field(ge=0, le=2**40)]
     """Unix time in seconds."""
     genesis_validators_root: str
     """`0x` and 64 hexadecimal digits."""
-    slot_duration: Positive
+    slot_duration: Annotated[Number, Field(ge=0.01, le=3600)]
     """Seconds."""
-    slots_per_epoch: Annotated[int, Field(ge=1, le=2**16)] = 32
+    slots_per_epoch: Annotated[Count, Field(ge=1, le=2**16)] = 32
     preset: str = ""
 
-    @model_validator(mode="after")
-    def _root(self) -> Self:
-        parse_root(self.genesis_validators_root)
-        return self
+    @field_validator("genesis_validators_root")
+    @classmethod
+    def _root(cls, value: str) -> str:
+        parse_root(value)
+        return value
 
     def identity(self) -> ChainIdentity:
         """Return the chain identity."""
@@ -129,7 +137,7 @@ class CandidateSettings(_Settings):
     name: str | None = None
     tier: Tier = Tier.PRIMARY
     roles: frozenset[Role] = ALL_ROLES
-    priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] = 0
+    priority: Annotated[Count, Field(ge=-(2**31), lt=2**31)] = 0
     headers: Mapping[str, SecretStr] = {}
     ca: Path | None = None
     """PEM file of the certificate authority to trust instead of the system's."""
@@ -138,17 +146,24 @@ class CandidateSettings(_Settings):
     key: Path | None = None
     """PEM file of its key, where it is not in the same file."""
 
-    @model_validator(mode="after")
-    def _usable(self) -> Self:
-        BaseURL.parse(self.url.get_secret_value())
-        if self.key is not None and self.certificate is None:
+    @field_validator("url")
+    @classmethod
+    def _url(cls, value: SecretStr) -> SecretStr:
+        BaseURL.parse(value.get_secret_value())
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _headers(cls, value: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+        check_headers((name, secret.get_secret_value()) for name, secret in value.items())
+        return value
+
+    @field_validator("key")
+    @classmethod
+    def _key(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value is not None and info.data.get("certificate") is None:
             raise ValueError("a key without a certificate")
-        for name, value in self.headers.items():
-            if not name.isascii() or not name or any(c <= " " or c in '"(),/:;<=>?@[\\]{}\x7f' for c in name):
-                raise ValueError("a header's name is not a token")
-            if any(c in "\r\n\0" for c in value.get_secret_value()):
-                raise ValueError("a header's value holds a line break or NUL")
-        return self
+        return value
 
     def candidate(self) -> Candidate:
         """Return the candidate."""
@@ -173,24 +188,27 @@ class FallbackConfig(_Settings):
     heads: HeadSettings = HeadSettings()
     wire: WireSettings = WireSettings()
 
-    @model_validator(mode="after")
-    def _one_chain(self) -> Self:
-        if self.network is not None and self.chain is not None:
+    @field_validator("chain")
+    @classmethod
+    def _one_chain(cls, value: ChainSettings | None, info: ValidationInfo) -> ChainSettings | None:
+        if value is not None and info.data.get("network") is not None:
             raise ValueError("network and chain exclude each other")
-        return self
+        return value
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Check settings given as plain values.
+        """Check settings given as plain values, the candidates among themselves too.
 
         :raises ConfigurationError: naming the first bad field; no value is repeated.
         """
         try:
-            return cls.model_validate(values)
+            config = cls.model_validate(values)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             problem = str(first["msg"]).removeprefix("Value error, ")
             raise ConfigurationError(_path(first["loc"]) or "configuration", problem) from None
+        Candidates(config.candidate_list())
+        return config
 
     @classmethod
     def from_urls(cls, urls: Sequence[str], **settings: Any) -> Self:  # noqa: ANN401 - checked by `of`
@@ -214,7 +232,12 @@ class FallbackConfig(_Settings):
 def _path(location: Sequence[int | str]) -> str:
     text = ""
     for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            # A key that is no name may be anything, a URL with its password included.
+            name = part if _NAME.fullmatch(part) else "<key>"
+            text += f".{name}" if text else name
     return text
 
 
@@ -234,7 +257,7 @@ class StreamTimes:
 
     @classmethod
     def of(cls, settings: StreamSettings, slot_duration: float) -> "StreamTimes":
-        """Work the settings out for a slot duration in seconds."""
+        """Work the settings out for a slot duration in seconds. A cap that scaled below its first wait is that wait."""
 
         def slots(value: float | None) -> float | None:
             return None if value is None else value * slot_duration
@@ -250,7 +273,7 @@ class StreamTimes:
             backoff=BackoffPolicy(
                 first=scaled("backoff_first"),
                 factor=settings.backoff_factor,
-                cap=scaled("backoff_cap"),
+                cap=max(scaled("backoff_first"), scaled("backoff_cap")),
                 jitter=settings.backoff_jitter,
             ),
             head_silence=slots(settings.head_silence),
@@ -259,6 +282,8 @@ class StreamTimes:
             start_grace=settings.start_grace * slot_duration,
             verify_timeout=scaled("verify_timeout"),
             check=BackoffPolicy(
-                first=scaled("check_interval"), cap=scaled("check_cap"), jitter=settings.backoff_jitter
+                first=scaled("check_interval"),
+                cap=max(scaled("check_interval"), scaled("check_cap")),
+                jitter=settings.backoff_jitter,
             ),
         )
