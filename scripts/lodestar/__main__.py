@@ -1,9 +1,11 @@
 """The command line behind scripts/devnet."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn, get_args
 
 from scripts.lodestar.devnet import Devnet, Execution
@@ -162,8 +164,15 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
 }
 
 
+def _terminate(number: int, _: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; 0 when it did what it says, 1 when it failed, 2 when it was misused."""
+    # As other commands do: `status | head -1` ends quietly, and `up` tidies when it is told to end.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, _terminate)
     arguments = _parser().parse_args(words)
     arguments.dir = arguments.dir or default_directory()
     try:
@@ -173,7 +182,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if error.detail:
             print(error.detail, file=sys.stderr)
         return MISUSED if error.misuse else FAILED
-    except RestError as error:
+    except (RestError, OSError) as error:
         print(f"devnet: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:

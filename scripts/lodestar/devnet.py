@@ -15,13 +15,12 @@ from typing import Literal
 
 from scripts.lodestar import launch, links, processes, rest
 from scripts.lodestar.errors import MisuseError
-from scripts.lodestar.launch import VC, node_name
+from scripts.lodestar.launch import VC, Condition, node_name
 from scripts.lodestar.modules import ensure_modules, locked
 from scripts.lodestar.rest import Head
 from scripts.lodestar.state import FILE, State, default_directory, free_ports, load
 
 Execution = Literal["ok", "syncing", "error", "invalid"]
-Condition = Literal["running", "frozen", "dead"]
 MOST_NODES = 8
 # How long one command waits for another one that works on the same devnet; `up` is the longest.
 LOCK_LIMIT = 150.0
@@ -54,12 +53,13 @@ class Devnet:
         modules = ensure_modules()
         deadline = time.monotonic() + timeout
         self.directory.mkdir(parents=True, exist_ok=True)
+        names = {entry.name for entry in self.directory.iterdir()}
+        if names - {LOCK} and FILE not in names:
+            raise MisuseError(f"{self.directory} holds something that is not a devnet")
         with locked(self.directory / LOCK, LOCK_LIMIT):
             old = load(self.directory)
             if old is not None and any(processes.is_running(process) for process in old.processes.values()):
                 raise MisuseError(f"a devnet is running in {self.directory} already")
-            if old is None and any(entry.name != LOCK for entry in self.directory.iterdir()):
-                raise MisuseError(f"{self.directory} holds something that is not a devnet")
             self._remove_data()
             ports = free_ports(2 * (self._nodes + 1))
             state = State(
@@ -112,12 +112,13 @@ class Devnet:
             self._signal(state, number, signal.SIGSTOP)
 
     def thaw(self, number: int, *, timeout: float = 30.0) -> None:
-        """SIGCONT a frozen node and make the links again that its peers gave up meanwhile."""
+        """SIGCONT a frozen node; see that it follows again, see `links.renew_links`."""
         deadline = time.monotonic() + timeout
         with self._working(number) as state:
             self._signal(state, number, signal.SIGCONT)
             launch.await_rest(self.directory, state, number, deadline)
             self._make_links(state, deadline)
+            self._renew_links(state, deadline)
 
     def restart(self, number: int, *, timeout: float = 60.0) -> None:
         """Start a killed node (kill and start a running one) with the same data, genesis time and ports, and link it.
@@ -157,22 +158,30 @@ class Devnet:
         with self._working(number) as state:
             self._relink(state, {pair for pair in state.cut if number not in pair}, timeout)
 
-    def execution(self, number: int, mode: Execution) -> None:
+    def execution(self, number: int, mode: Execution, *, timeout: float = 30.0) -> None:
         """Break or mend a node's execution engine, from its next call on; a restart does not mend it."""
-        with self._working(number):
+        deadline = time.monotonic() + timeout
+        with self._working(number) as state:
             file = launch.engine_file(self.directory, number)
             if mode == "ok":
                 file.unlink(missing_ok=True)
+                self._renew_links(state, deadline)
             else:
                 file.write_text(mode)
 
-    def validator_client(self, numbers: Sequence[int] = (0,)) -> None:
-        """(Re)start Lodestar's validator client on the nodes given, in the order in which it should prefer them."""
+    def validator_client(self, numbers: Sequence[int] = (0,), *, timeout: float = 60.0) -> None:
+        """(Re)start Lodestar's validator client on the nodes given, in the order in which it should prefer them.
+
+        Returns when the first of them has a new block.
+        """
         modules = ensure_modules()
+        deadline = time.monotonic() + timeout
         with self._working(*numbers, lowest=0) as state:
             if VC in state.processes:
                 processes.kill(state.processes[VC])
             launch.start_validators(self.directory, state, numbers, modules)
+            launch.await_common_head(self.directory, state, numbers[:1], deadline)
+            self._renew_links(state, deadline)
 
     def heal(self, *, timeout: float = 90.0) -> Head:
         """Undo every fault: all nodes and the validators run, nothing is frozen, broken or cut.
@@ -187,7 +196,7 @@ class Devnet:
             state.save(self.directory)
             for number in everyone:
                 launch.engine_file(self.directory, number).unlink(missing_ok=True)
-                match _condition(state, number):
+                match launch.condition(state, number):
                     case "frozen":
                         self._signal(state, number, signal.SIGCONT)
                     case "dead":
@@ -199,6 +208,8 @@ class Devnet:
             if VC not in state.processes or not processes.is_running(state.processes[VC]):
                 launch.start_validators(self.directory, state, [0], modules)
             self._make_links(state, deadline)
+            launch.await_common_head(self.directory, state, [0], deadline)
+            self._renew_links(state, deadline)
             return launch.await_common_head(self.directory, state, everyone, deadline)
 
     def await_common_head(self, numbers: Sequence[int] | None = None, *, timeout: float = 60.0) -> Head:
@@ -220,7 +231,7 @@ class Devnet:
 
     def condition(self, number: int) -> Condition:
         """What the system says about a node's process."""
-        return _condition(self._load(number), number)
+        return launch.condition(self._load(number), number)
 
     def validators_running(self) -> bool:
         """True while the validator client runs."""
@@ -281,8 +292,10 @@ class Devnet:
         self._make_links(state, time.monotonic() + timeout)
 
     def _make_links(self, state: State, deadline: float) -> None:
-        awake = [number for number in range(state.nodes + 1) if _condition(state, number) == "running"]
-        links.make_links(state, awake, deadline)
+        links.make_links(state, launch.awake(state), deadline)
+
+    def _renew_links(self, state: State, deadline: float) -> None:
+        links.renew_links(state, launch.awake(state), deadline)
 
     def _kill_all(self, state: State) -> None:
         for process in state.processes.values():
@@ -290,21 +303,13 @@ class Devnet:
 
     def _remove_data(self) -> None:
         """Remove what a devnet leaves in its directory, and only that."""
-        for entry in list(self.directory.iterdir()):
-            if entry.is_dir() and (entry.name == VC or entry.name.startswith("node-")):
-                shutil.rmtree(entry)
-            elif entry.suffix == ".log" or entry.name == FILE:
-                entry.unlink()
+        for name in (*map(node_name, range(MOST_NODES + 1)), VC):
+            shutil.rmtree(self.directory / name, ignore_errors=True)
+            launch.log_file(self.directory, name).unlink(missing_ok=True)
+        (self.directory / FILE).unlink(missing_ok=True)
 
 
 def _pair(one: int, other: int) -> tuple[int, int]:
     if one == other:
         raise MisuseError("a link needs two different nodes")
     return min(one, other), max(one, other)
-
-
-def _condition(state: State, number: int) -> Condition:
-    process = state.processes[node_name(number)]
-    if not processes.is_running(process):
-        return "dead"
-    return "frozen" if processes.is_frozen(process) else "running"

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from scripts.lodestar import processes, rest
 from scripts.lodestar.errors import DevnetError
@@ -16,6 +17,7 @@ VALIDATORS = 8
 TOLERANCE = 1_000_000
 LOG_TAIL = 15
 VC = "vc"
+Condition = Literal["running", "frozen", "dead"]
 
 
 def node_name(number: int) -> str:
@@ -83,6 +85,19 @@ def log_file(directory: Path, name: str) -> Path:
     return directory / f"{name}.log"
 
 
+def condition(state: State, number: int) -> Condition:
+    """What the system says about a node's process."""
+    process = state.processes[node_name(number)]
+    if not processes.is_running(process):
+        return "dead"
+    return "frozen" if processes.is_frozen(process) else "running"
+
+
+def awake(state: State) -> set[int]:
+    """The numbers of the nodes that run and are not frozen."""
+    return {number for number in range(state.nodes + 1) if condition(state, number) == "running"}
+
+
 def check_alive(directory: Path, state: State, name: str) -> None:
     """:raises DevnetError: the process ended; with the end of its log."""
     if not processes.is_running(state.processes[name]):
@@ -124,9 +139,12 @@ def slot_now(state: State) -> int:
 def await_common_head(directory: Path, state: State, numbers: Sequence[int], deadline: float) -> Head:
     """Wait until the nodes given report the same head, at most one slot old.
 
-    :raises DevnetError: they did not before `deadline` (monotonic seconds), or one of them ended.
+    :raises DevnetError: they did not before `deadline` (monotonic seconds), or one of them or the validator client
+        ended.
     """
     while True:
+        if VC in state.processes:
+            check_alive(directory, state, VC)
         heads: dict[int, Head | str] = {}
         for number in numbers:
             check_alive(directory, state, node_name(number))

@@ -101,14 +101,24 @@ def locked(path: Path, patience: float) -> Iterator[None]:
     :raises DevnetError: somebody else held it for `patience` seconds.
     """
     deadline = time.monotonic() + patience
-    with path.open("a") as file:
-        while True:
+    while True:
+        with path.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise DevnetError(f"another command has been holding {path} for {patience:.0f} s") from None
-                time.sleep(0.05)
+                pass
             else:
-                break
-        yield
+                # The one before us may have removed the file, and then somebody else may hold a new one.
+                if _same(path, file.fileno()):
+                    yield
+                    return
+        if time.monotonic() >= deadline:
+            raise DevnetError(f"another command has been holding {path} for {patience:.0f} s")
+        time.sleep(0.05)
+
+
+def _same(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
