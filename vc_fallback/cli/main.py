@@ -1,32 +1,28 @@
 """The way in: runs the command line, and turns every mistake in it into one line and status 2."""
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
 from vc_fallback.base.errors import ConfigurationError
 from vc_fallback.base.redact import printable
+from vc_fallback.cli.stopping import hold
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (default: that of the process) and return the exit status."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    hold()
     _fill_standard_streams()
     try:
         status = _run(arguments)
         sys.stdout.flush()
     except ConfigurationError as error:
-        status = _complain(str(error))
-    except KeyboardInterrupt:
-        # Before the event loop heeds signals: nothing was delivered.
-        status = 1
+        status = _complain(printable(str(error)))
     except BrokenPipeError:
         # Whoever read `--help` has left. What is buffered would fail again when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 0
-    # There is nothing left to stop; a second Ctrl-C would only break the interpreter's end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     return status
 
 

@@ -47,19 +47,14 @@ def monitor(options: Options) -> int:
 
 
 async def _follow(options: Options, console: Console) -> int:
-    clock = Clock()
-    limit = anyio.CancelScope()
-    if options.duration is not None:
-        limit.deadline = clock.now() + options.duration
-    lines = (JsonLines if options.jsonl else PlainLines)(clock.unix, console.out.write)
-    observers: list[Observer] = [lines, FailureLog()]
-    if options.slots is not None:
-        observers.append(_SlotLimit(options.slots, clock, limit))
-
     # These take their time to load, and by now a signal is heeded.
     from vc_fallback.config import FallbackConfig
     from vc_fallback.heads.monitor import HeadMonitor
 
+    clock = Clock()
+    lines = (JsonLines if options.jsonl else PlainLines)(clock.unix, console.out.write)
+    limit = anyio.CancelScope()
+    observers: list[Observer] = [lines, FailureLog()]
     async with AsyncExitStack() as stack:
         urls = options.urls
         if options.demo:
@@ -67,6 +62,10 @@ async def _follow(options: Options, console: Console) -> int:
 
             net = await stack.enter_async_context(demo_devnet(clock=clock, note=_note))
             urls = net.urls
+        if options.duration is not None:
+            limit.deadline = clock.now() + options.duration
+        if options.slots is not None:
+            observers.append(_SlotLimit(options.slots, clock, limit))
         monitor = HeadMonitor(FallbackConfig.from_urls(urls), observers=observers, clock=clock)
         await stack.enter_async_context(monitor)
         with limit:

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from anyio.abc import TaskStatus
 from vc_fallback.base.errors import ConfigurationError
 from vc_fallback.cli.logs import logging_to
 from vc_fallback.cli.output import Output
+from vc_fallback.cli.stopping import STOPPING, released
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ async def _with_output(body: Callable[[Console], Awaitable[int]], console: Conso
 
 
 async def _stop_on_signal(stop: anyio.Event, *, task_status: TaskStatus[None]) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
+    with anyio.open_signal_receiver(*STOPPING) as received, released():
         task_status.started()
         async for _ in received:
             stop.set()
