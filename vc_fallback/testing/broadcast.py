@@ -4,8 +4,6 @@ from collections import deque
 from collections.abc import Collection
 from typing import Literal
 
-import anyio
-
 from vc_fallback.testing import events
 from vc_fallback.testing.blocks import SimulatedChain
 from vc_fallback.testing.events import TOPICS, Json, UnknownTopics
@@ -94,9 +92,8 @@ class Broadcast:
         for stream in self._streams:
             stream.end()
 
-    async def serve(self, connection: Connection, request: Request, headers: StreamHeaders | None) -> bool:
+    async def serve(self, connection: Connection, request: Request, record: StreamRecord, extra: StreamHeaders) -> bool:
         """Answer a request for events; return whether the connection lives on."""
-        record = self.record(request, self._asked(request))
         framing = self.framing
         if framing.accept and request.headers.get("accept") != framing.accept:
             record.status = 200
@@ -108,11 +105,10 @@ class Broadcast:
             return await self._refuse(connection, record, "Event topics must be unique")
         if self.unknown_topics == "silent" and not known:
             await connection.reader.wait_closed()
-            record.closed, record.closed_by = anyio.current_time(), "client"
+            record.closed_by = "client"
             return False
         if self.unknown_topics not in {"silent", "open"} and (unknown or not known):
             return await self._refuse(connection, record, unknown[0] if unknown else "")
-        extra = headers or StreamHeaders()
         head = framing.head(
             self._chain.clock.unix(request.received), content_type=extra.content_type, headers=extra.headers
         )
@@ -128,13 +124,13 @@ class Broadcast:
             await self._server.write(connection, framing.end)
         return False
 
-    def record(self, request: Request, topics: tuple[str, ...] | None = None) -> StreamRecord:
+    def record(self, request: Request) -> StreamRecord:
         """Keep a record of a request for events."""
         self.open_count += 1
         record = StreamRecord(
             number=self.open_count,
             opened=request.received,
-            topics=self._asked(request) if topics is None else topics,
+            topics=self._asked(request),
             target=request.target,
             headers=request.headers,
             connection=request.connection,
@@ -145,7 +141,6 @@ class Broadcast:
     async def _refuse(self, connection: Connection, record: StreamRecord, topic: str) -> bool:
         record.status = 400
         await self._server.write(connection, Answer(400, events.refusal(self.unknown_topics, topic)).encode())
-        record.closed, record.closed_by = anyio.current_time(), "node"
         return True
 
     def _asked(self, request: Request) -> tuple[str, ...]:

@@ -1,22 +1,20 @@
 """A simulated beacon node: a real HTTP server on loopback, as tasks of the caller's event loop, that fails on cue."""
 
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-import anyio
-
-from vc_fallback.testing import api
 from vc_fallback.testing.blocks import MAIN, SimulatedBlock, SimulatedChain
-from vc_fallback.testing.broadcast import RECORDS, Broadcast
+from vc_fallback.testing.broadcast import Broadcast
 from vc_fallback.testing.events import TOPICS, Json, UnknownTopics
-from vc_fallback.testing.faults import EVENTS, Cut, Delay, Fault, Faults, Hang, Injection, StreamHeaders
+from vc_fallback.testing.faults import Fault, Faults, Hang, Injection
 from vc_fallback.testing.follower import Follower
 from vc_fallback.testing.framings import FRAMINGS, FramingName
 from vc_fallback.testing.http import Answer, Request
+from vc_fallback.testing.responder import Responder
 from vc_fallback.testing.server import Connection, Server
 from vc_fallback.testing.state import NodeState
 from vc_fallback.testing.streams import EventStream, StreamRecord
@@ -73,12 +71,7 @@ class SimulatedNode:
     ) -> None:
         version, refuses = _VERSIONS[framing]
         self.name = name
-        self.latency = latency
         self.state = NodeState(chain, name, version, branch=branch, lag=lag, head_delay=head_delay)
-        self.requests: deque[Request] = deque(maxlen=RECORDS)
-        """The newest requests, for events among them."""
-        self.request_counts: Counter[str] = Counter()
-        """How many requests there were, by path."""
         self._server = Server(self._respond, host=host, port=port)
         shape = FRAMINGS[framing]
         if headers_with_first_event is not None:
@@ -92,6 +85,7 @@ class SimulatedNode:
             comma_topics=framing == "lighthouse" if comma_topics is None else comma_topics,
         )
         self._faults = Faults()
+        self._responder = Responder(self.state, self._server, self.broadcast, self._faults, latency)
         self._follow = follow
         self._follower = Follower(self.state, self.publish, self._server.gate, head_first=framing == "teku")
         self._running = AsyncExitStack()
@@ -126,6 +120,25 @@ class SimulatedNode:
     def head(self) -> SimulatedBlock:
         """The head it has now."""
         return self.state.head
+
+    @property
+    def latency(self) -> float:
+        """Seconds before each answer."""
+        return self._responder.latency
+
+    @latency.setter
+    def latency(self, seconds: float) -> None:
+        self._responder.latency = seconds
+
+    @property
+    def requests(self) -> Sequence[Request]:
+        """The newest requests (10,000 at most), those for events among them, oldest first."""
+        return self._responder.requests
+
+    @property
+    def request_counts(self) -> Counter[str]:
+        """How many requests there were, by path."""
+        return self._responder.counts
 
     @property
     def opens(self) -> tuple[StreamRecord, ...]:
@@ -297,6 +310,9 @@ class SimulatedNode:
 
     # How it works.
 
+    async def _respond(self, connection: Connection, request: Request) -> bool:
+        return await self._responder.respond(connection, request)
+
     @asynccontextmanager
     async def _run(self) -> AsyncIterator[None]:
         try:
@@ -307,46 +323,3 @@ class SimulatedNode:
                 yield
         finally:
             self._server.close()
-
-    async def _respond(self, connection: Connection, request: Request) -> bool:
-        self.requests.append(request)
-        self.request_counts[request.path] += 1
-        fault = self._faults.meet(request)
-        wait = self.latency + (fault.seconds if isinstance(fault, Delay) else 0.0)
-        if wait > 0:
-            await anyio.sleep(wait)
-        streams = request.path == EVENTS and request.method == "GET"
-        if streams and (fault is None or isinstance(fault, Delay | StreamHeaders)):
-            return await self.broadcast.serve(connection, request, fault if isinstance(fault, StreamHeaders) else None)
-        record = self.broadcast.record(request) if streams else None
-        try:
-            return await self._answer(connection, request, fault, record)
-        finally:
-            if record is not None:
-                record.closed = anyio.current_time()
-                record.closed_by = record.closed_by or "node"
-
-    async def _answer(
-        self, connection: Connection, request: Request, fault: Fault | None, record: StreamRecord | None
-    ) -> bool:
-        answer = fault if isinstance(fault, Answer) else api.answer(self.state, request)
-        keep_alive = request.keep_alive and answer.headers.get("Connection", "").lower() != "close"
-        data = answer.encode(method=request.method, keep_alive=keep_alive)
-        if isinstance(fault, Hang):
-            if fault.after_headers:
-                head = self.broadcast.framing.head(self.chain.clock.unix()) if record is not None else data
-                await self._server.write(connection, head[: head.index(b"\r\n\r\n") + 4])
-                if record is not None:
-                    record.status = 200
-            await connection.reader.wait_closed()
-            if record is not None:
-                record.closed_by = "client"
-            return False
-        if isinstance(fault, Cut):
-            connection.reset = fault.reset
-            await self._server.write(connection, data[: fault.after])
-            return False
-        if record is not None:
-            record.status = answer.status
-        await self._server.write(connection, data)
-        return keep_alive
