@@ -72,6 +72,11 @@ class StreamFacts:
     """When the stream was verified last (H5)."""
 
     @property
+    def distrusted(self) -> bool:
+        """Whether the watchdog found the stream stalled or the node behind."""
+        return self.stalled or self.behind
+
+    @property
     def since(self) -> float | None:
         """From when on the present connection can be expected to announce heads.
 

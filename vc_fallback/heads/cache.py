@@ -11,6 +11,7 @@ from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.config import MAINNET_SLOT, FallbackConfig, StreamTimes
 from vc_fallback.decide.delivery import Decision, Delivered, Delivery
+from vc_fallback.decide.dependents import DependentRoots
 from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
 from vc_fallback.decide.gate import Gate, gate
 from vc_fallback.decide.identity import agreed_identity
@@ -52,6 +53,8 @@ class HeadCache:
         self.closing = False
         """Set when the monitor ends: streams that end then make nothing news."""
         self.gate = _OPEN
+        self.dependents: DependentRoots | None = None
+        """Dependent roots of the delivered chain (C11); `None` until the chain is known."""
         self._deliver_to: dict[object, Callable[[Delivered], None]] = {}
 
     # --- the chain
@@ -60,6 +63,7 @@ class HeadCache:
         """Fix the chain for good (I1), check every node's identity against it, and deliver what was kept."""
         self.ledger.chain = chain
         self.times = StreamTimes.of(self.config.streams, chain.slot_duration)
+        self.dependents = DependentRoots(chain.slots_per_epoch)
         self.anchor()
         self.tell.started(chain)
         for node_id, facts in list(self.ledger.nodes.items()):
@@ -132,6 +136,7 @@ class HeadCache:
         decisions = self.delivery.offer(head, self.clock.now(), self.slots)
         self._take(decisions)
         self.look_at_gate()
+        self._look_at_dependents(head)
         if not decisions:
             self.settle.set(None)
         elif decisions[-1].outcome is HeadOutcome.OPTIMISTIC:
@@ -192,6 +197,20 @@ class HeadCache:
             self._deliver_best()
             return True
         return False
+
+    def _look_at_dependents(self, head: NodeHead) -> None:
+        """See whether a head changes what is known of dependent roots; stalled and behind nodes have no say (C11)."""
+        if self.dependents is None or self.delivery.delivered is None or self.dependents.settled(head):
+            return
+        heads = [
+            entry
+            for node_id, entry in self.delivery.entries.items()
+            if self.ledger.standing(node_id) is Standing.ELIGIBLE
+            and not entry.optimistic
+            and not self.ledger.nodes[node_id].stream.distrusted
+        ]
+        for change in self.dependents.look(self.delivery.delivered.head, heads):
+            self.tell.dependent_root(change)
 
     def _deliver_best(self) -> None:
         delivered = self.delivery.reconsider(self.clock.now(), self.slots)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import (
+    DependentRootChanged,
     GateChanged,
     GenerationChanged,
     HeadDelivered,
@@ -21,6 +22,7 @@ from vc_fallback.base.types import NodeId
 from vc_fallback.candidates import Candidates, ListChange
 from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.decide.delivery import Decision, Delivered
+from vc_fallback.decide.dependents import DependentRootChange
 from vc_fallback.decide.gate import Gate
 from vc_fallback.decide.ledger import NodeFacts
 
@@ -147,6 +149,10 @@ class Telling:
     def gate(self, gate: Gate) -> None:
         """Tell that the tier gate changed."""
         self._observers(GateChanged(self._clock.now(), gate.open, gate.holder, gate.reason))
+
+    def dependent_root(self, change: DependentRootChange) -> None:
+        """Tell that a dependent root changed."""
+        self._observers(DependentRootChanged(self._clock.now(), change.epoch, change.old, change.new, change.nodes))
 
     def _stream(
         self,
