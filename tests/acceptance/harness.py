@@ -7,7 +7,15 @@ from typing import Any, TypeVar
 
 import anyio
 
-from vc_fallback.base.signals import HeadDelivered, HeadOutcome, NodeHeadSeen, Signal, StreamChanged, StreamState
+from vc_fallback.base.signals import (
+    HeadDelivered,
+    HeadOutcome,
+    NodeHeadSeen,
+    Observer,
+    Signal,
+    StreamChanged,
+    StreamState,
+)
 from vc_fallback.base.types import NodeId, Root, Slot
 from vc_fallback.chain import SlotClock
 from vc_fallback.config import FallbackConfig
@@ -157,24 +165,28 @@ async def monitor(
     *,
     fallbacks: Collection[SimulatedNode] = (),
     listed: Iterable[SimulatedNode] | None = None,
+    extra: Iterable[dict[str, object]] = (),
+    observers: Iterable[Observer] = (),
     **settings: Any,
 ) -> AsyncIterator[Followed]:
     """Follow simulated nodes until the body ends; then see that nothing of the monitor is left and nothing went wrong.
 
     :param fallbacks: which of the nodes are in the fallback tier.
     :param listed: the nodes that are in the list at first; by default all.
+    :param extra: settings of further candidates, after the nodes.
+    :param observers: told beside the harness.
     :param settings: fields of :class:`FallbackConfig`.
     """
     followed = Followed(nodes)
-    config = FallbackConfig.of(
-        {"candidates": [candidate(node, fallback=node in fallbacks) for node in (nodes if listed is None else listed)]}
-        | settings
-    )
+    candidates = [candidate(node, fallback=node in fallbacks) for node in (nodes if listed is None else listed)]
+    config = FallbackConfig.of({"candidates": [*candidates, *extra]} | settings)
     mistakes = _Mistakes()
     package = logging.getLogger("vc_fallback")
     package.addHandler(mistakes)
     try:
-        followed.monitor = HeadMonitor(config, observers=[followed.signals.append], clock=followed.chain.clock)
+        followed.monitor = HeadMonitor(
+            config, observers=[followed.signals.append, *observers], clock=followed.chain.clock
+        )
         async with followed.monitor:
             yield followed
     finally:
