@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from vc_fallback.base.types import FAR_FUTURE_EPOCH, Epoch, Root, Slot, parse_root
+from vc_fallback.base.types import FAR_FUTURE_EPOCH, Epoch, Root, Slot
 from vc_fallback.chain import ChainIdentity, Fork
-from vc_fallback.node.scalars import uint64
+from vc_fallback.node.scalars import flag, root, uint64
 
 JSON = Mapping[str, Any]
 
@@ -50,9 +50,9 @@ def parse_syncing(data: JSON) -> Syncing:
     return Syncing(
         head_slot=Slot(uint64(data["head_slot"])),
         sync_distance=uint64(data["sync_distance"]),
-        is_syncing=bool(_flag(data["is_syncing"])),
-        is_optimistic=_flag(data.get("is_optimistic")),
-        el_offline=_flag(data.get("el_offline")),
+        is_syncing=bool(flag(data["is_syncing"])),
+        is_optimistic=flag(data.get("is_optimistic")),
+        el_offline=flag(data.get("el_offline")),
     )
 
 
@@ -61,7 +61,7 @@ def parse_genesis(data: JSON) -> Genesis:
 
     :raises ValueError, KeyError, TypeError: when it does not follow the API.
     """
-    return Genesis(uint64(data["genesis_time"]), _root(data["genesis_validators_root"]))
+    return Genesis(uint64(data["genesis_time"]), root(data["genesis_validators_root"]))
 
 
 def parse_header(answer: JSON) -> HeadHeader:
@@ -72,8 +72,8 @@ def parse_header(answer: JSON) -> HeadHeader:
     data = answer["data"]
     return HeadHeader(
         slot=Slot(uint64(data["header"]["message"]["slot"])),
-        root=_root(data["root"]),
-        optimistic=_flag(answer.get("execution_optimistic")),
+        root=root(data["root"]),
+        optimistic=flag(answer.get("execution_optimistic")),
     )
 
 
@@ -143,15 +143,3 @@ def _due(spec: JSON) -> dict[str, int]:
             except ValueError:
                 continue
     return due
-
-
-def _root(value: object) -> Root:
-    if not isinstance(value, str):
-        raise TypeError("not a root")
-    return parse_root(value)
-
-
-def _flag(value: object) -> bool | None:
-    if value is None or isinstance(value, bool):
-        return value
-    raise TypeError("not a boolean")
