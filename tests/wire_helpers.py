@@ -4,16 +4,30 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import httpx
 import pytest
+import trustme
 
 from tests.rawserver import RawServer
 from vc_fallback.base.urls import BaseURL
+from vc_fallback.candidates import TLSSettings
 from vc_fallback.wire.client import HTTPClient
 from vc_fallback.wire.dial import Resolver
 from vc_fallback.wire.http import Headers, Response, WireLimits
+
+
+class Authority:
+    """A certificate authority, a server's context and the client's settings that trust it."""
+
+    def __init__(self, folder: Path, *names: str) -> None:
+        self.ca = trustme.CA()
+        self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.ca.issue_cert(*(names or ("127.0.0.1", "localhost"))).configure_cert(self.server)
+        self.settings = TLSSettings(ca=folder / "ca.pem")
+        self.ca.cert_pem.write_to_path(folder / "ca.pem")
 
 
 def descriptors() -> int:

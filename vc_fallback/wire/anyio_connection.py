@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 import httpx
 
-from vc_fallback.wire.codec import Receiver
 from vc_fallback.wire.connection import Connection
-from vc_fallback.wire.http import WireLimits
+from vc_fallback.wire.http import Receiver, WireLimits
 from vc_fallback.wire.outbox import Outbox
 from vc_fallback.wire.tls import TLSSession
 

@@ -8,9 +8,8 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 
-from vc_fallback.wire.codec import Receiver
 from vc_fallback.wire.connection import Connection
-from vc_fallback.wire.http import WireLimits
+from vc_fallback.wire.http import Receiver, WireLimits
 from vc_fallback.wire.outbox import Outbox
 from vc_fallback.wire.tls import TLSSession
 

@@ -6,13 +6,12 @@ lone `chunked`, and all limits. Bodies of a known length never pass through it.
 """
 
 import re
-from typing import Protocol
 
 import httptools
 import httpx
 
 from vc_fallback.wire.errors import HeadTooLarge, LimitExceeded, Truncated
-from vc_fallback.wire.http import Headers, WireLimits
+from vc_fallback.wire.http import Head, Headers, Receiver, WireLimits
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [\t\x20-\x7e\x80-\xff]*)?\r\n")
 _PREFIX = b"HTTP/1."
@@ -20,41 +19,6 @@ _HEAD_END = b"\r\n\r\n"
 _BARE = (204, 304)
 
 _IDLE, _HEAD, _LENGTH, _CHUNKED, _CLOSE, _DONE = range(6)
-
-
-class Head:
-    """The head of a response: what a receiver needs to know of it.
-
-    :param length: length of the body where it is known; 0 where there is none.
-    :param coding: value of `Content-Encoding`, lower-case, or empty.
-    """
-
-    __slots__ = ("coding", "headers", "length", "status")
-
-    def __init__(self, status: int, headers: Headers, length: int | None, coding: bytes) -> None:
-        self.status = status
-        self.headers = headers
-        self.length = length
-        self.coding = coding
-
-
-class Receiver(Protocol):
-    """What a decoded response goes to. An exception out of it ends the connection and surfaces as it is."""
-
-    def head(self, head: Head) -> None:
-        """The final head; informational ones are swallowed."""
-
-    def data(self, data: bytes) -> None:
-        """Bytes of the body, as they came."""
-
-    def room(self, remaining: int) -> memoryview | None:
-        """Give a place for bytes of a body of known length to be read into, or `None` to have them by `data`."""
-
-    def filled(self, count: int) -> None:
-        """That many bytes were put into the place that `room` gave last."""
-
-    def end(self) -> None:
-        """The body is at its end."""
 
 
 class ResponseDecoder:

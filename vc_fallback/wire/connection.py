@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 import httpx
 
-from vc_fallback.wire.codec import Receiver, ResponseDecoder
+from vc_fallback.wire.codec import ResponseDecoder
 from vc_fallback.wire.errors import TLSTruncated
-from vc_fallback.wire.http import WireLimits
+from vc_fallback.wire.http import Receiver, WireLimits
 from vc_fallback.wire.tls import TLSSession
 
 _READ = 64 * 1024

@@ -1,4 +1,4 @@
-"""The words of an exchange over HTTP: limits, headers, a response, and what a stream is delivered to."""
+"""The words of an exchange over HTTP: limits, headers, a response, and what responses are delivered to."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -73,6 +73,41 @@ class Response:
 
     def __repr__(self) -> str:
         return f"<Response {self.status}, {len(self.body)} bytes>"
+
+
+class Head:
+    """The head of a response: what a receiver needs to know of it.
+
+    :param length: length of the body where it is known; 0 where there is none.
+    :param coding: value of `Content-Encoding`, lower-case, or empty.
+    """
+
+    __slots__ = ("coding", "headers", "length", "status")
+
+    def __init__(self, status: int, headers: Headers, length: int | None, coding: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.length = length
+        self.coding = coding
+
+
+class Receiver(Protocol):
+    """What a decoded response goes to. An exception out of it ends the connection and surfaces as it is."""
+
+    def head(self, head: Head) -> None:
+        """The final head; informational ones are swallowed."""
+
+    def data(self, data: bytes) -> None:
+        """Bytes of the body, as they came."""
+
+    def room(self, remaining: int) -> memoryview | None:
+        """Give a place for bytes of a body of known length to be read into, or `None` to have them by `data`."""
+
+    def filled(self, count: int) -> None:
+        """That many bytes were put into the place that `room` gave last."""
+
+    def end(self) -> None:
+        """The body is at its end."""
 
 
 class StreamSink(Protocol):

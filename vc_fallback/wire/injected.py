@@ -1,12 +1,11 @@
 """An injected `httpx.AsyncBaseTransport` (a proxy, a mock, an ASGI application) in the place of our own connections."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 
 import anyio
 import httpx
 
-from vc_fallback.wire.codec import Head, Receiver
-from vc_fallback.wire.http import Headers
+from vc_fallback.wire.http import Head, Headers, Receiver
 from vc_fallback.wire.redirect import Place
 
 _CLOSING = 1.0
@@ -35,24 +34,24 @@ async def exchange(
         extensions={"timeout": {"connect": connect_timeout, "pool": None, "read": None, "write": None}},
     )
     response = await transport.handle_async_request(request)
+    stream = response.stream
+    pieces = aiter(stream if isinstance(stream, httpx.AsyncByteStream) else _each(stream))
     try:
         coding = response.headers.get("content-encoding", "").lower().encode("latin-1", "replace")
         bare = method == "HEAD" or response.status_code in (204, 304)
         receiver.head(Head(response.status_code, Headers(response.headers.raw), 0 if bare else None, coding))
-        async for piece in _pieces(response):
+        async for piece in pieces:
             if piece and not bare:
                 receiver.data(piece)
         receiver.end()
     finally:
         with anyio.move_on_after(_CLOSING, shield=True):
+            # A generator that was left early would otherwise be finalised whenever it is found.
+            if isinstance(pieces, AsyncGenerator):
+                await pieces.aclose()
             await response.aclose()
 
 
-async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
-    stream = response.stream
-    if isinstance(stream, httpx.AsyncByteStream):
-        async for piece in stream:
-            yield piece
-    else:
-        for piece in stream:
-            yield piece
+async def _each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece

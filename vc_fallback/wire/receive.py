@@ -2,10 +2,9 @@
 
 from io import BytesIO
 
-from vc_fallback.wire.codec import Head
 from vc_fallback.wire.coding import ContentDecoder, content_decoder
 from vc_fallback.wire.errors import BodyTooLarge
-from vc_fallback.wire.http import Headers, StreamSink, WireLimits
+from vc_fallback.wire.http import Head, Headers, StreamSink, WireLimits
 from vc_fallback.wire.redirect import Place, Redirected
 
 # Smaller bodies come with their head or in few pieces; a place of their own gains nothing.

@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator, Callable
 import anyio
 import httpx
 
-from vc_fallback.wire.codec import Head
 from vc_fallback.wire.connection import Connection
 from vc_fallback.wire.dial import Resolver
 from vc_fallback.wire.errors import ClientClosed
-from vc_fallback.wire.http import WireLimits
+from vc_fallback.wire.http import Head, WireLimits
 from vc_fallback.wire.keepalive import Origin, Slots
 from vc_fallback.wire.message import FRAMING, RequestWriter
 from vc_fallback.wire.tls import tls_context
@@ -161,6 +160,11 @@ class PulledBody(httpx.AsyncByteStream):
 
     def end(self) -> None:
         """Nothing is to be done."""
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that were read and not yet taken."""
+        return self._size
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
