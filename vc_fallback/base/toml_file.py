@@ -18,8 +18,8 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def read_toml(path: Path, environment: Mapping[str, str]) -> dict[str, Any]:
     """Read a file and put the variables in: `${NAME}` stands for an environment variable, `$$` for a dollar sign.
 
-    :raises ConfigurationError: `field` is `config` where the file cannot be read or is not TOML, else the dotted path of
-        the value whose variable is missing. No value is repeated.
+    :raises ConfigurationError: `field` is `config` where the file cannot be read or is not TOML, else the dotted path
+        of the value whose variable is missing. No value is repeated.
     """
     try:
         with path.open("rb") as file:
