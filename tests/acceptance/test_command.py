@@ -51,14 +51,14 @@ def parsed(lines: list[str]) -> list[dict[str, Any]]:
     ("arguments", "field"),
     [
         (["monitor"], "candidates: "),
-        (["monitor", DEAD, "ftp://u:hunter2@h/"], "candidates[1]"),
-        (["monitor", DEAD, "u:hunter2@h"], "candidates[1]"),
-        (["monitor", DEAD, ""], "candidates[1]"),
-        (["monitor", "http://u:hunter2@h:port/"], "candidates[0]"),
-        (["monitor", "http://u:hunter2@h:99999/"], "candidates[0]"),
-        (["monitor", "http://u:hunter2@/"], "candidates[0]"),
-        (["monitor", "http://h/#hunter2"], "candidates[0]"),
-        (["monitor", "http://h/\x1b[31mhunter2"], "candidates[0]"),
+        (["monitor", DEAD, "ftp://u:hunter2@h/"], "candidates[1].url: "),
+        (["monitor", DEAD, "u:hunter2@h"], "candidates[1].url: "),
+        (["monitor", DEAD, ""], "candidates[1].url: "),
+        (["monitor", "http://u:hunter2@h:port/"], "candidates[0].url: "),
+        (["monitor", "http://u:hunter2@h:99999/"], "candidates[0].url: "),
+        (["monitor", "http://u:hunter2@/"], "candidates[0].url: "),
+        (["monitor", "http://h/#hunter2"], "candidates[0].url: "),
+        (["monitor", "http://h/\x1b[31mhunter2"], "candidates[0].url: "),
         (["monitor", "--demo", "http://u:hunter2@h"], "--demo: "),
         (["monitor", "--duration", "0", DEAD], "--duration: "),
         (["monitor", "--duration", "-1", DEAD], "--duration: "),
@@ -229,7 +229,7 @@ def test_a_reader_that_stalls_holds_up_nothing(urls: list[str]) -> None:
     """Rule 7: nobody reads the pipe; it fills, and a signal still ends the command."""
     with devnet(3, "--slot-duration", "0.05") as quick, following(*quick) as process:
         until_head(process)
-        time.sleep(4)
+        time.sleep(3)
         process.send(signal.SIGTERM)
         begun = time.monotonic()
         assert process.wait() == 0
