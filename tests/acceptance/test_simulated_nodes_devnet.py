@@ -163,9 +163,9 @@ def test_a_devnet_as_a_program_announces_its_nodes_and_runs_until_cancelled(back
     assert len(heard.heard) == 4
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_nodes_run_in_real_time_too(backend: Backend) -> None:
-    """The same nodes on an ordinary loop, on the system's clock."""
+@pytest.mark.parametrize(("backend", "options"), [("asyncio", {}), ("asyncio", {"use_uvloop": True}), ("trio", {})])
+def test_nodes_run_in_real_time_too(backend: str, options: dict[str, Any]) -> None:
+    """The same nodes on an ordinary loop, uvloop among them, on the system's clock."""
 
     async def run() -> list[int]:
         async with vc_fallback.testing.simulated_devnet(1, slot_duration=0.1, clock=Clock()) as net:
@@ -173,7 +173,7 @@ def test_nodes_run_in_real_time_too(backend: Backend) -> None:
                 await anyio.sleep(1)
             return heard.slots()
 
-    slots = anyio.run(run, backend=backend)
+    slots = anyio.run(run, backend=backend, backend_options=options)
     assert slots == list(range(slots[0], slots[0] + len(slots)))
     assert len(slots) in {9, 10, 11}
 

@@ -55,7 +55,7 @@ class Broadcast:
     @property
     def streams(self) -> tuple[EventStream, ...]:
         """The streams that are open now, vanished ones among them."""
-        return tuple(self._streams)
+        return tuple(stream for stream in self._streams if stream.record.closed is None)
 
     def say(self, topic: str, data: Json | str) -> None:
         """Send an event to the streams that asked for its topic (unless silent)."""
@@ -115,7 +115,7 @@ class Broadcast:
         stream = EventStream(record, self._server, connection, framing, head, self._keep_alive)
         stream.held = self._mode == "held"
         self._streams.append(stream)
-        self.max_open = max(self.max_open, len(self._streams))
+        self.max_open = max(self.max_open, len(self.streams))
         try:
             await stream.run()
         finally:

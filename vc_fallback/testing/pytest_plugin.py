@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(params=["asyncio", "trio"])
 def virtual_time_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
-    """Run the test in virtual time, once on asyncio and once on trio.
+    """Run the test in virtual time, once on asyncio and once on trio (skipped where trio is not installed).
 
     Make it the backend of anyio's pytest plugin in a module, a class or a `conftest.py`::
 
@@ -27,6 +27,8 @@ def virtual_time_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str,
     """
     from vc_fallback.testing import virtual_time
 
+    if request.param == "trio":
+        pytest.importorskip("trio")
     return virtual_time.virtual_time_backend(request.param)
 
 

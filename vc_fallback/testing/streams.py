@@ -101,25 +101,27 @@ class EventStream:
 
     async def run(self) -> None:
         """Write until the stream ends, the client closes, or the connection is cut."""
-        record = self.record
-        closed_by: Literal["client", "node"] = "node"
         try:
             async with anyio.create_task_group() as tasks:
                 self._scope = tasks.cancel_scope
-
-                async def watch() -> None:
-                    nonlocal closed_by
-                    await self._connection.reader.wait_closed()
-                    closed_by = "client"
-                    tasks.cancel_scope.cancel()
-
-                tasks.start_soon(watch)
-                if not await self._write():
-                    closed_by = "client"
+                tasks.start_soon(self._watch)
+                if await self._write():
+                    self._closed("node")
+                else:
+                    self._closed("client")
                 tasks.cancel_scope.cancel()
         finally:
-            record.closed = anyio.current_time()
-            record.closed_by = closed_by
+            self._closed("node")
+
+    async def _watch(self) -> None:
+        await self._connection.reader.wait_closed()
+        self._closed("client")
+        self._scope.cancel()
+
+    def _closed(self, by: Literal["client", "node"]) -> None:
+        if self.record.closed is None:
+            self.record.closed = anyio.current_time()
+            self.record.closed_by = by
 
     async def _write(self) -> bool:
         """Write; return whether the client was there to the end."""
