@@ -97,7 +97,9 @@ class Delivery:
                 return decisions
             self._stood[node_id] = head
             return [*decisions, self._deliver(head, slots)]
-        if outcome is not HeadOutcome.OPTIMISTIC:
+        if slots is None or standing is not Standing.ELIGIBLE:
+            self._stood.pop(node_id, None)
+        elif outcome is not HeadOutcome.OPTIMISTIC:
             self._stood[node_id] = head
         return [*decisions, Decision(head, outcome)]
 
@@ -138,6 +140,7 @@ class Delivery:
                 continue
             if not self._counts(node_id, head):
                 continue
+            self._stood[node_id] = head
             votes = len(self.votes(head.slot).get(head.root, ()))
             if best is None or (head.slot, votes) > (best.slot, best_votes):
                 best, best_votes = head, votes
