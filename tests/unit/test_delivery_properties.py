@@ -9,9 +9,9 @@ Stated precisely, where "delivered" is the sequence of deliveries and "the deliv
 - No slot is left out: no eligible node shows a usable head above everything that was delivered so far, bursts that have
   not settled aside.
 - Down by reorg only: a delivery below the delivered slot comes from a node that has shown the delivered head on its
-  connection; and a node that stands there and shows another usable, current head at or below that slot has it delivered.
-- Sideways by C4: another root at the delivered slot comes from a node that has shown the delivered head, or from the one
-  the delivered head came from, or with more nodes behind it.
+  connection; and what a node that stands there shows next, usable and current, is delivered.
+- Sideways by C4: another root at the delivered slot comes from a node that has shown the delivered head, or from the
+  node that the delivered head came from, or with more nodes behind it.
 - Votes: whoever stands at the delivered head, eligible and not optimistic, is in its `seen_by`.
 - Full is not taken back while an eligible node says full.
 - Generation: a delivery carries the generation of the list at that moment.
