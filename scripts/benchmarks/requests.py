@@ -207,8 +207,9 @@ def _aim(case: str, backend: str) -> float:
     return 0.8 if case == "GET 600 B" or "at once" in case else 0.6 if "nodes" in case else 1.0
 
 
-async def _compare(backend: str, other: str, ports: Sequence[int], scale: float, only: str) -> list[Result]:
+async def _compare(name: str, other: str, ports: Sequence[int], scale: float, only: str) -> list[Result]:
     results = []
+    backend = "trio" if name == "trio" else "asyncio"
     async with AsyncExitStack() as stack:
         ours = _cases(await _ours(stack, ports), backend)
         theirs = _cases(await _CLIENTS[other](stack, ports), backend)
@@ -226,8 +227,8 @@ async def _compare(backend: str, other: str, ports: Sequence[int], scale: float,
                         await operation()
                         times[which].append(time.perf_counter() - begun)
             a, b = (statistics.median(taken) * 1e6 for taken in times)
-            results.append(Result(backend, case, other, round(a, 1), round(b, 1), round(a / b, 3), _aim(case, backend)))
-            print(f"{backend:8} {case:12} ours {a:9.0f}  {other:8} {b:9.0f}  ratio {a / b:5.2f}", flush=True)
+            results.append(Result(name, case, other, round(a, 1), round(b, 1), round(a / b, 3), _aim(case, backend)))
+            print(f"{name:8} {case:12} ours {a:9.0f}  {other:8} {b:9.0f}  ratio {a / b:5.2f}", flush=True)
     return results
 
 
@@ -245,7 +246,7 @@ def run(*, scale: float = 1.0, only: str = "", backends: Sequence[str] = ("async
             loop = "trio" if backend == "trio" else "asyncio"
             for other in ("httpx",) if loop == "trio" else ("aiohttp",):
                 results += anyio.run(
-                    _compare, loop, other, ports, scale, only, backend=loop, backend_options=options.get(backend, {})
+                    _compare, backend, other, ports, scale, only, backend=loop, backend_options=options.get(backend, {})
                 )
     finally:
         here.send(None)

@@ -13,6 +13,8 @@ from vc_fallback.wire.tls import TLSSession
 
 # Larger requests are written while the response is already awaited: it may come early (hazard 14).
 _SMALL = 16 * 1024
+# How often at most a socket is read again without a look at the other tasks.
+_READS = 8
 
 
 class AnyioConnection(Connection):
@@ -41,7 +43,7 @@ class AnyioConnection(Connection):
 
     async def pump(self) -> None:
         if not self.decoder.complete:
-            await self._read_once()
+            await self._read_once(more=0)
 
     def pause(self) -> None:
         pass  # nothing is read but in `pump`
@@ -121,10 +123,17 @@ class AnyioConnection(Connection):
         while not self.decoder.headed:
             await self._read_once()
 
-    async def _read_once(self) -> None:
+    async def _read_once(self, more: int = _READS) -> None:
         await self._wait(anyio.wait_readable)
+        self._plenty = False
         try:
             self._read_some()
+            # Where much came, more is likely there: waiting costs more than a read in vain.
+            for _ in range(more):
+                if not self._plenty or self.decoder.complete:
+                    break
+                self._plenty = False
+                self._read_some()
         except (BlockingIOError, InterruptedError):
             return
         except httpx.ReadError as error:

@@ -86,7 +86,10 @@ class HTTPClient:
         self._streams = 0
         self._stale_repeats = 0
         self._closed = False
+        # Most requests go to the base URL itself: they look nothing up.
+        self._name = url.origin
         self._writer = self._writer_for(url)
+        self._base: Origin | None = None
 
     async def request(
         self,
@@ -125,7 +128,7 @@ class HTTPClient:
                 response = await self._request(place, method, headers, body, repeatable, connect_timeout)
         finally:
             slots.give()
-        response.origin = place.url.origin
+        response.origin = self._name if place.url is self._url else place.url.origin
         return response
 
     async def stream(
@@ -271,6 +274,8 @@ class HTTPClient:
         return writer
 
     def _origin_for(self, url: BaseURL) -> Origin:
+        if url is self._url and self._base is not None:
+            return self._base
         origin = self._origins.get(url.origin)
         if origin is None:
             if url.scheme == "https" and self._tls is None:
@@ -283,4 +288,6 @@ class HTTPClient:
                 idle_timeout=self._idle_timeout,
                 resolver=self._resolver,
             )
+        if url is self._url:
+            self._base = origin
         return origin

@@ -30,6 +30,7 @@ class Connection(ABC):
         self._socket = connected
         self._tls = tls
         self._read = _READ
+        self._plenty = False
         self._ended = False
         self._unwritten = False
         self._write_problem: OSError | None = None
@@ -108,7 +109,8 @@ class Connection(ABC):
             if data:
                 decoder.feed(data)
                 # The receive buffer is reserved whole at each read: large only for who fills it.
-                self._read = _BULK if len(data) == _READ else _READ
+                self._plenty = len(data) >= _READ
+                self._read = _BULK if self._plenty else _READ
             else:
                 self._end()
             return
@@ -121,6 +123,7 @@ class Connection(ABC):
         finally:
             room.release()
         if count:
+            self._plenty = count >= _READ
             decoder.filled(count)
         else:
             self._end()
