@@ -1,10 +1,17 @@
 """Beacon nodes of which a test writes the event stream itself, byte for byte."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
+from tests.acceptance.harness import Followed
+from vc_fallback.base.clock import Clock
+from vc_fallback.base.signals import StreamChanged, StreamState
+from vc_fallback.config import FallbackConfig
+from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.testing import FramingName, SimulatedChain, SimulatedNode
+from vc_fallback.wire.dial import Resolver
 
 HEAD_HEADER = "/eth/v1/beacon/headers/head"
 
@@ -61,6 +68,11 @@ async def scripted(
         yield node
 
 
+def stalls(followed: Followed, node: SimulatedNode) -> list[StreamChanged]:
+    """Return how often a stream was found stalled: the changes to that state."""
+    return [change for change in followed.changes(node) if change.state is StreamState.STALLED]
+
+
 def know(node: SimulatedNode, slot: int, block: str) -> None:
     """Let a node answer with this head when it is asked."""
     node.answer(
@@ -70,3 +82,23 @@ def know(node: SimulatedNode, slot: int, block: str) -> None:
         f'{{"message":{{"slot":"{slot}","proposer_index":"1","parent_root":"{AA}","state_root":"{BB}",'
         f'"body_root":"{CC}"}},"signature":"0x{"00" * 96}"}}}}}}',
     )
+
+
+@asynccontextmanager
+async def following(
+    nodes: Sequence[SimulatedNode], *, resolver: Resolver | None = None, clock: Clock | None = None, **settings: Any
+) -> AsyncIterator[Followed]:
+    """Follow candidates that are no simulated nodes, or not under their own addresses.
+
+    :param nodes: simulated nodes that are looked at; the first one's chain gives the time.
+    :param settings: fields of `FallbackConfig`, the candidates among them.
+    """
+    followed = Followed(nodes)
+    followed.monitor = HeadMonitor(
+        FallbackConfig.of(settings),
+        observers=[followed.signals.append],
+        clock=clock or followed.chain.clock,
+        resolver=resolver,
+    )
+    async with followed.monitor:
+        yield followed

@@ -107,7 +107,7 @@ async def test_identical_events_are_one_head() -> None:
 
 
 async def test_payload_that_comes_later_is_news_and_a_slower_node_is_not() -> None:
-    """Case 11, H11: full after empty is news, another node's empty after it is none; full falls when its node says so."""
+    """Case 11, H11: full after empty is news, another node's empty is none; full falls when its node says so."""
     chain = SimulatedChain(start_slot=10, into=1)
     async with scripted(chain) as node, scripted(chain, name="bn2") as other, monitor([node, other]) as followed:
         await anyio.sleep(1)

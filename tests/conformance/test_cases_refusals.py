@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from tests.acceptance.harness import monitor
-from tests.conformance.scripted import AA, BB, event, head, head_v2, scripted
-from vc_fallback.base.signals import HeadOutcome, StreamReason, StreamState
+from tests.conformance.scripted import AA, BB, event, head, head_v2, scripted, stalls
+from vc_fallback.base.signals import HeadOutcome, StreamReason
 from vc_fallback.base.types import PayloadStatus
 from vc_fallback.testing import SimulatedChain, SimulatedNode, simulated_devnet
 from vc_fallback.testing.events import UnknownTopics
@@ -32,9 +32,10 @@ async def test_error_within_the_stream_is_a_failed_subscription() -> None:
     chain = SimulatedChain(into=1)
     async with scripted(chain, framing="prysm", opening=IN_BAND) as node, monitor([node]) as followed:
         await anyio.sleep(60)
-        assert followed.reasons(node, StreamState.BACKOFF)[0] == StreamReason.REFUSED
-        details = {change.detail for change in followed.changes(node) if change.state is StreamState.BACKOFF}
-        assert details == {"400 Topic head,block not allowed for event subscriptions"}
+        assert {end.reason for end in followed.ends(node)} == {StreamReason.REFUSED}
+        assert {end.detail for end in followed.ends(node)} == {
+            "400 Topic head,block not allowed for event subscriptions"
+        }
         assert "fresh" not in followed.states(node)
         assert not followed.healthy(node)
         assert not followed.outcomes(node)
@@ -59,7 +60,7 @@ async def test_200_and_eternal_silence_is_not_health() -> None:
         await followed.until(145)
         assert "fresh" not in followed.states(mute)
         assert followed.healthy(mute) is False
-        assert set(followed.reasons(mute, StreamState.STALLED)) == {"head_silence"}
+        assert {stall.reason for stall in stalls(followed, mute)} == {StreamReason.HEAD_SILENCE}
         assert len(mute.opens) <= 2 + 8
         followed.assert_every_slot_delivered(129, 144)
 

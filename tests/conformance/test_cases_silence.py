@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from tests.acceptance.harness import monitor
-from tests.conformance.scripted import event, head, know, root, say_head, scripted
-from vc_fallback.base.signals import HeadOutcome, StreamReason, StreamState
+from tests.conformance.scripted import event, head, know, root, say_head, scripted, stalls
+from vc_fallback.base.signals import HeadOutcome, StreamReason
 from vc_fallback.testing import SimulatedChain, simulated_devnet
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ async def test_half_dead_stream_is_found_by_what_another_node_says() -> None:
         dead.vanish()
         await followed.until(133.5)
         assert followed.healthy(dead) is False
-        (stall,) = [change for change in followed.changes(dead) if change.state is StreamState.STALLED]
+        (stall,) = stalls(followed, dead)
         assert followed.position(stall.at) <= 133.3
         await followed.until(136.5)
         assert followed.healthy(dead) is True
@@ -42,7 +42,7 @@ async def test_half_dead_stream_of_a_sole_node_is_found_by_a_poll() -> None:
         await followed.until(131.5)
         dead.vanish()
         await followed.until(136.5)
-        assert followed.reasons(dead, StreamState.STALLED) == [StreamReason.HEAD_SILENCE]
+        assert [stall.reason for stall in stalls(followed, dead)] == [StreamReason.HEAD_SILENCE]
         assert followed.healthy(dead) is True
         assert len(dead.opens) == 2
         assert followed.delivered_slots(since=136) == [136]
@@ -64,7 +64,7 @@ async def test_limits_follow_the_slots_of_the_node() -> None:
         await followed.until(66.5)
         node.silence()
         await followed.until(70)
-        (stall,) = [change for change in followed.changes(node) if change.state is StreamState.STALLED]
+        (stall,) = stalls(followed, node)
         # 2½ slots after the last head, and a twelfth of a slot for a head that may be under way.
         assert followed.position(stall.at) == pytest.approx(66 + 1 / 12 + 2.5 + 1 / 12, abs=0.02)
 
@@ -131,6 +131,6 @@ async def test_dead_stream_after_missed_slots_is_still_found() -> None:
         assert len(node.opens) == 1
         know(node, 133, "0x" + "b" * 64)
         await followed.until(134.9)
-        assert followed.reasons(node, StreamState.STALLED) == [StreamReason.HEAD_SILENCE]
+        assert [stall.reason for stall in stalls(followed, node)] == [StreamReason.HEAD_SILENCE]
         assert [(head.slot, head.root) for head in followed.deliveries()] == [(128, root("a")), (133, root("b"))]
         assert len(node.opens) == 2
