@@ -1,4 +1,4 @@
-"""The response decoder by itself: how bytes are cut into reads never matters, and nothing but httpx's errors comes out."""
+"""The response decoder by itself: how bytes are cut into reads never matters, only errors of httpx come out."""
 
 from itertools import pairwise
 
