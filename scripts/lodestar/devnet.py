@@ -25,6 +25,8 @@ MOST_NODES = 8
 # How long one command waits for another one that works on the same devnet; `up` is the longest.
 LOCK_LIMIT = 150.0
 LOCK = ".lock"
+# A node with new links fetches 40 slots a second; one that is still behind after this needs other new ones.
+CATCH_UP_LIMIT = 8.0
 
 
 class Devnet:
@@ -80,7 +82,7 @@ class Devnet:
                     launch.await_rest(self.directory, state, number, deadline)
                 self._make_links(state, deadline)
                 if validators:
-                    launch.await_common_head(self.directory, state, range(self._nodes + 1), deadline)
+                    self._settle(state, deadline)
             except BaseException:
                 self._kill_all(state)
                 raise
@@ -109,13 +111,15 @@ class Devnet:
     def freeze(self, number: int) -> None:
         """SIGSTOP a node: its connections stay, nothing is answered."""
         with self._working(number) as state:
-            self._signal(state, number, signal.SIGSTOP)
+            if not processes.freeze(state.processes[node_name(number)]):
+                raise MisuseError(f"node {number} is not running")
 
     def thaw(self, number: int, *, timeout: float = 30.0) -> None:
         """SIGCONT a frozen node; see that it follows again, see `links.renew_links`."""
         deadline = time.monotonic() + timeout
         with self._working(number) as state:
-            self._signal(state, number, signal.SIGCONT)
+            if not processes.send(state.processes[node_name(number)], signal.SIGCONT):
+                raise MisuseError(f"node {number} is not running")
             launch.await_rest(self.directory, state, number, deadline)
             self._make_links(state, deadline)
             self._renew_links(state, deadline)
@@ -198,7 +202,7 @@ class Devnet:
                 launch.engine_file(self.directory, number).unlink(missing_ok=True)
                 match launch.condition(state, number):
                     case "frozen":
-                        self._signal(state, number, signal.SIGCONT)
+                        processes.send(state.processes[node_name(number)], signal.SIGCONT)
                     case "dead":
                         launch.start_node(self.directory, state, number, modules)
                     case "running":
@@ -208,9 +212,7 @@ class Devnet:
             if VC not in state.processes or not processes.is_running(state.processes[VC]):
                 launch.start_validators(self.directory, state, [0], modules)
             self._make_links(state, deadline)
-            launch.await_common_head(self.directory, state, [0], deadline)
-            self._renew_links(state, deadline)
-            return launch.await_common_head(self.directory, state, everyone, deadline)
+            return self._settle(state, deadline)
 
     def await_common_head(self, numbers: Sequence[int] | None = None, *, timeout: float = 60.0) -> Head:
         """Wait until the nodes given (all by default) report the same head, at most one slot old."""
@@ -282,20 +284,27 @@ class Devnet:
                 raise MisuseError(f"there is no node 0: the devnet has nodes 1 to {state.nodes}")
             yield state
 
-    def _signal(self, state: State, number: int, what: signal.Signals) -> None:
-        if not processes.send(state.processes[node_name(number)], what):
-            raise MisuseError(f"node {number} is not running")
-
     def _relink(self, state: State, cut: set[tuple[int, int]], timeout: float) -> None:
         state.cut = cut
         state.save(self.directory)
         self._make_links(state, time.monotonic() + timeout)
 
+    def _settle(self, state: State, deadline: float) -> Head:
+        """Wait for a common head of all nodes, with new links for those that do not follow."""
+        next_renewal = time.monotonic()
+
+        def renew_links() -> None:
+            nonlocal next_renewal
+            if time.monotonic() >= next_renewal and self._renew_links(state, deadline):
+                next_renewal = time.monotonic() + CATCH_UP_LIMIT
+
+        return launch.await_common_head(self.directory, state, range(state.nodes + 1), deadline, renew_links)
+
     def _make_links(self, state: State, deadline: float) -> None:
         links.make_links(state, launch.awake(state), deadline)
 
-    def _renew_links(self, state: State, deadline: float) -> None:
-        links.renew_links(state, launch.awake(state), deadline)
+    def _renew_links(self, state: State, deadline: float) -> bool:
+        return links.renew_links(state, launch.awake(state), deadline)
 
     def _kill_all(self, state: State) -> None:
         for process in state.processes.values():

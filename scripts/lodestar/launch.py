@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -136,8 +136,14 @@ def slot_now(state: State) -> int:
     return int((time.time() - state.genesis_time) // state.slot_duration)
 
 
-def await_common_head(directory: Path, state: State, numbers: Sequence[int], deadline: float) -> Head:
-    """Wait until the nodes given report the same head, at most one slot old.
+def await_common_head(
+    directory: Path,
+    state: State,
+    numbers: Sequence[int],
+    deadline: float,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Head:
+    """Wait until the nodes given report the same head, at most one slot old; `meanwhile` is called after each look.
 
     :raises DevnetError: they did not before `deadline` (monotonic seconds), or one of them or the validator client
         ended.
@@ -152,7 +158,7 @@ def await_common_head(directory: Path, state: State, numbers: Sequence[int], dea
                 heads[number] = rest.head(state.rest_ports[number])
             except RestError as error:
                 heads[number] = str(error)
-        first = next(iter(heads.values()))
+        first = heads[numbers[0]]
         if (
             isinstance(first, Head)
             and first.slot >= max(1, slot_now(state) - 1)
@@ -164,4 +170,5 @@ def await_common_head(directory: Path, state: State, numbers: Sequence[int], dea
                 f"node {number}: {head.slot if isinstance(head, Head) else head}" for number, head in heads.items()
             )
             raise DevnetError(f"no common head in slot {slot_now(state)} ({seen})", log_tail(directory, VC))
+        meanwhile()
         time.sleep(0.05)

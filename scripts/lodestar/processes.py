@@ -65,6 +65,16 @@ def send(process: ProcessId, number: signal.Signals) -> bool:
     return True
 
 
+def freeze(process: ProcessId, patience: float = 10.0) -> bool:
+    """SIGSTOP and wait until it has stopped, at most `patience` seconds; says whether it was running."""
+    if not send(process, signal.SIGSTOP):
+        return False
+    deadline = time.monotonic() + patience
+    while is_running(process) and not is_frozen(process) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return True
+
+
 def kill(process: ProcessId, patience: float = 10.0) -> bool:
     """SIGKILL and wait until it is gone, at most `patience` seconds; says whether it was running.
 

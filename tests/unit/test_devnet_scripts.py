@@ -145,8 +145,8 @@ def test_a_stale_state_file_does_not_make_kill_or_freeze_hit_a_stranger(
 def test_a_process_is_frozen_thawed_and_killed(tmp_path: Path) -> None:
     process = processes.spawn(["sleep", "60"], directory=tmp_path, environment=os.environ, log=tmp_path / "log")
     assert processes.is_running(process)
-    assert processes.send(process, signal.SIGSTOP)
-    assert eventually(lambda: processes.is_frozen(process))
+    assert processes.freeze(process)
+    assert processes.is_frozen(process)
     assert processes.is_running(process)
     assert processes.send(process, signal.SIGCONT)
     assert eventually(lambda: not processes.is_frozen(process))
