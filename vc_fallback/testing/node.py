@@ -137,7 +137,7 @@ class SimulatedNode:
 
     @property
     def request_counts(self) -> Counter[str]:
-        """How many requests there were, by path."""
+        """How many requests there were, by path (the first 10,000 paths)."""
         return self._responder.counts
 
     @property

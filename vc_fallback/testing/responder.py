@@ -31,7 +31,8 @@ class Responder:
     async def respond(self, connection: Connection, request: Request) -> bool:
         """Answer a request; return whether the connection lives on."""
         self.requests.append(request)
-        self.counts[request.path] += 1
+        if len(self.counts) < RECORDS or request.path in self.counts:
+            self.counts[request.path] += 1
         record = None
         if request.path == EVENTS and request.method == "GET":
             record = self._broadcast.record(request)
