@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote_to_bytes, urlencode, urlsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BAD = re.compile(r"[\x00-\x20\x7f\\]")
+_PLACE = re.compile(r"(\[[^\[\]]*:[^\[\]]*\]|[^\[\]:]*)(:[0-9]+)?")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 """Half characters: bytes of a command line that are not UTF-8 arrive so, and cannot be sent."""
 _HOST = re.compile(r"(?=.{1,253}\.?\Z)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*\.?\Z")
@@ -49,6 +50,10 @@ class BaseURL:
             raise ValueError("a base URL has no fragment")
         if port == 0 or parts.netloc.endswith(":"):
             raise ValueError("the port is missing or 0")
+        # urlsplit overlooks what stands beside the brackets of an IPv6 address, and what is no address within them.
+        place = parts.netloc.rpartition("@")[2]
+        if not _PLACE.fullmatch(place):
+            raise ValueError("not a URL (host or port cannot be read)")
         host = _normal_host(parts.hostname or "")
         authorization = None
         if "@" in parts.netloc:
