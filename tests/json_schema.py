@@ -101,7 +101,7 @@ LINES: dict[str, dict[str, Check]] = {
         "state": _one_of(STATES),
         "subscription_healthy": _or_null(_flag),
         "reason": _one_of(REASONS),
-        "detail": lambda value: isinstance(value, str),
+        "detail": _text,
         "failures": _count,
         "retry_in": _or_null(_number),
     },

@@ -167,4 +167,5 @@ def test_a_nodes_words_are_logged_on_one_line_without_secrets(log: Log) -> None:
     ((_, text),) = log.records()
     assert "pw" not in text
     assert "token" not in text
+    assert "://" not in text
     assert text.isprintable()

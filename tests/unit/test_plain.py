@@ -138,6 +138,7 @@ def test_a_nodes_words_stay_on_their_line_and_lose_their_secrets() -> None:
     (line,) = Lines().of(StreamChanged(1.0, A, 1, StreamState.BACKOFF, False, StreamReason.REFUSED, detail, 1, 1.0))
     assert "pw" not in line
     assert "token" not in line
+    assert "://" not in line
     assert line.isprintable()
 
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from vc_fallback.base.redact import printable
 from vc_fallback.base.signals import (
     GenerationChanged,
     HeadDelivered,
@@ -15,6 +14,7 @@ from vc_fallback.base.signals import (
 )
 from vc_fallback.base.types import root_hex
 from vc_fallback.observe.counts import Counts
+from vc_fallback.observe.words import shown
 
 SCHEMA = 1
 """Version of the schema, in every `start` line; raised by any change but a new key at the end of a line."""
@@ -116,7 +116,7 @@ def _stream(signal: StreamChanged) -> dict[str, Any]:
         "state": signal.state,
         "subscription_healthy": signal.subscription_healthy,
         "reason": signal.reason,
-        "detail": printable(signal.detail),
+        "detail": shown(signal.detail),
         "failures": signal.failures,
         "retry_in": None if signal.retry_in is None else _seconds(signal.retry_in),
     }

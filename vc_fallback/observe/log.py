@@ -7,7 +7,6 @@ The library logs nothing of this by itself, since :mod:`vc_fallback.heads` knows
 import logging
 from dataclasses import dataclass
 
-from vc_fallback.base.redact import printable
 from vc_fallback.base.signals import (
     GenerationChanged,
     HeadOutcome,
@@ -20,6 +19,7 @@ from vc_fallback.base.signals import (
     StreamState,
 )
 from vc_fallback.base.types import HeadSource, NodeId
+from vc_fallback.observe.words import shown
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class FailureLog:
 
     def _quarantined(self, signal: Quarantined) -> None:
         stream = self._streams.setdefault(signal.node_id, _Stream())
-        mismatch = printable(signal.mismatch)
+        mismatch = shown(signal.mismatch)
         if not mismatch:
             logger.info("%s: fits the chain again", signal.node_id)
         else:
@@ -135,5 +135,5 @@ class FailureLog:
 
 
 def _reason(signal: StreamChanged) -> str:
-    detail = printable(signal.detail)
+    detail = shown(signal.detail)
     return f"{signal.reason} ({detail})" if detail else str(signal.reason)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from vc_fallback.base.redact import printable
 from vc_fallback.base.signals import (
     GenerationChanged,
     HeadDelivered,
@@ -18,6 +17,7 @@ from vc_fallback.base.signals import (
 )
 from vc_fallback.base.types import NodeId, Root, Slot, root_hex
 from vc_fallback.observe.counts import Counts
+from vc_fallback.observe.words import shown
 
 _WORTH_A_LINE = frozenset(
     {HeadOutcome.OPTIMISTIC, HeadOutcome.FUTURE, HeadOutcome.WRONG_CHAIN, HeadOutcome.OLD},
@@ -56,7 +56,7 @@ class PlainLines:
                 self._outcomes = {n: outcome for n, outcome in self._outcomes.items() if n not in signal.removed}
                 self._line(signal.at, "list", _generation(signal))
             case Quarantined():
-                what = f"quarantined: {printable(signal.mismatch)}" if signal.mismatch else "fits the chain again"
+                what = f"quarantined: {shown(signal.mismatch)}" if signal.mismatch else "fits the chain again"
                 self._line(signal.at, "chain", f"{signal.node_id}  {what}")
             case Started():
                 self._line(signal.at, "start", self._start(signal))
@@ -140,7 +140,7 @@ def _head(signal: HeadDelivered) -> str:
 
 
 def _stream(signal: StreamChanged) -> str:
-    detail = printable(signal.detail)
+    detail = shown(signal.detail)
     text = f"{signal.node_id}  {signal.state}: "
     text += signal.reason.replace("_", " ") + (f" ({detail})" if detail else "")
     if signal.retry_in is not None:
