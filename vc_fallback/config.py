@@ -1,15 +1,26 @@
 """Settings and their defaults, checked when they are loaded; a bad one is an error that names its field."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from vc_fallback.base.backoff import BackoffPolicy
 from vc_fallback.base.errors import ConfigurationError
+from vc_fallback.base.toml_file import read_toml
 from vc_fallback.base.types import Role, Root, Tier, parse_root
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.candidates import ALL_ROLES, Candidate, Candidates, TLSSettings, check_headers
@@ -28,10 +39,14 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True)]
 Switch = Annotated[bool, Field(strict=True)]
 Positive = Annotated[Number, Field(gt=0)]
+Clock = Annotated[Positive | None, BeforeValidator(lambda value: None if value is False else value)]
+"""A time that can be switched off: by `null`, or by `false` where the format (TOML) has no `null`."""
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=False, hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
     def scaled(self, field: str, slot_duration: float) -> float:
         """Return a time in seconds: as it was set, or its default scaled to the slot."""
@@ -54,12 +69,12 @@ class StreamSettings(_Settings):
     """By how much each wait is longer than the one before (H4)."""
     backoff_jitter: Annotated[Number, Field(ge=0, lt=1)] = 0.2
     """Random part of each wait (H4)."""
-    head_silence: Positive | None = 2.5
-    """Slots without a current head until the stream is verified by a poll; `null` switches the watchdog off (H5)."""
-    hard_clock: Positive | None = 8.5
-    """Slots without any head after which the stream is replaced all the same; `null` switches it off (H5)."""
-    transport_silence: Positive | None = 60.0
-    """Seconds without a byte on a connection that had sent comments; `null` switches it off (H5)."""
+    head_silence: Clock = 2.5
+    """Slots without a current head until the stream is verified by a poll; `false` switches the watchdog off (H5)."""
+    hard_clock: Clock = 8.5
+    """Slots without any head after which the stream is replaced all the same; `false` switches it off (H5)."""
+    transport_silence: Clock = 60.0
+    """Seconds without a byte on a connection that had sent comments; `false` switches it off (H5)."""
     transport_silence_slots: Positive = 6.5
     """As above in slots; the longer of the two counts (H5)."""
     start_grace: Positive = 3.0
@@ -89,7 +104,9 @@ class WireSettings(_Settings):
     """Limits of connections (Q15), in bytes unless said otherwise."""
 
     response_body: Annotated[Count, Field(gt=0, le=2**31)] = 64 * 2**20
+    """Largest body of an answer."""
     error_body: Annotated[Count, Field(gt=0, le=2**31)] = 2**20
+    """Largest body of an answer whose status is 400 or above."""
     event: Annotated[Count, Field(gt=0, le=2**31)] = 16 * 2**20
     """Largest event and line of an event stream."""
     head: Annotated[Count, Field(gt=0, le=2**24)] = 64 * 2**10
@@ -110,7 +127,9 @@ class ChainSettings(_Settings):
     slot_duration: Annotated[Number, Field(ge=0.01, le=3600)]
     """Seconds."""
     slots_per_epoch: Annotated[Count, Field(ge=1, le=2**16)] = 32
+    """32 in the mainnet preset, 8 in the minimal one, 16 on Gnosis."""
     preset: str = ""
+    """`mainnet`, `minimal`, `gnosis`; empty is unknown and fits every node."""
 
     @field_validator("genesis_validators_root")
     @classmethod
@@ -135,10 +154,15 @@ class CandidateSettings(_Settings):
     url: SecretStr
     """Base URL; a path prefix, a query and user-info are kept (Q16)."""
     name: str | None = None
+    """Node id in logs, metrics and lines; `host:port` where it is not given (I3)."""
     tier: Tier = Tier.PRIMARY
+    """`primary`, or `fallback`: used for events only while no primary serves (C5)."""
     roles: frozenset[Role] = ALL_ROLES
+    """What the node may be used for: `events`, `duties`, `attestation`, `proposal`, `submission`."""
     priority: Annotated[Count, Field(ge=-(2**31), lt=2**31)] = 0
+    """Lower is preferred within a tier; list order decides between equals."""
     headers: Mapping[str, SecretStr] = {}
+    """Sent with every request and stream (Q16)."""
     ca: Path | None = None
     """PEM file of the certificate authority to trust instead of the system's."""
     certificate: Path | None = None
@@ -165,6 +189,11 @@ class CandidateSettings(_Settings):
             raise ValueError("a key without a certificate")
         return value
 
+    def beside(self, folder: Path) -> Self:
+        """Return the settings with the paths of certificates taken relative to a folder."""
+        paths = {name: getattr(self, name) for name in ("ca", "certificate", "key")}
+        return self.model_copy(update={name: folder / path for name, path in paths.items() if path is not None})
+
     def candidate(self) -> Candidate:
         """Return the candidate."""
         return Candidate(
@@ -182,11 +211,17 @@ class FallbackConfig(_Settings):
     """All settings. `network` names a known chain, `chain` spells one out; with neither the nodes are asked (I1)."""
 
     candidates: tuple[CandidateSettings, ...] = ()
+    """The beacon nodes, in order of preference."""
     network: Literal["mainnet", "sepolia", "holesky", "hoodi", "gnosis"] | None = None
+    """A known network; without it and without `chain` the nodes are asked which chain they are on (I1)."""
     chain: ChainSettings | None = None
+    """An explicit chain identity (I1)."""
     streams: StreamSettings = StreamSettings()
+    """Head streams."""
     heads: HeadSettings = HeadSettings()
+    """Delivery of heads."""
     wire: WireSettings = WireSettings()
+    """Limits of connections."""
 
     @field_validator("chain")
     @classmethod
@@ -209,6 +244,20 @@ class FallbackConfig(_Settings):
             raise ConfigurationError(_path(first["loc"]) or "configuration", problem) from None
         Candidates(config.candidate_list())
         return config
+
+    @classmethod
+    def load(cls, path: str | Path, environment: Mapping[str, str] | None = None) -> Self:
+        """Read a TOML file (O6). `${NAME}` in a text stands for an environment variable, `$$` for a dollar sign; paths
+        of certificates are relative to the file.
+
+        :param environment: in place of the process's own.
+        :raises ConfigurationError: as :meth:`of`, and for a file that cannot be read or a variable that is not set.
+        """
+        path = Path(path)
+        values = read_toml(path, os.environ if environment is None else environment)
+        config = cls.of(values)
+        candidates = tuple(candidate.beside(path.parent) for candidate in config.candidates)
+        return config.model_copy(update={"candidates": candidates})
 
     @classmethod
     def from_urls(cls, urls: Sequence[str], **settings: Any) -> Self:  # noqa: ANN401 - checked by `of`
