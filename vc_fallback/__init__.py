@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from vc_fallback.decide.delivery import Delivered
     from vc_fallback.decide.ledger import NodeHead
     from vc_fallback.heads.monitor import HeadMonitor, SlotHead
-    from vc_fallback.heads.stream import StreamStatistics
+    from vc_fallback.heads.statistics import StreamStatistics
     from vc_fallback.heads.subscription import Subscription, SubscriptionStatistics
     from vc_fallback.observe.jsonl import JsonLines
     from vc_fallback.observe.log import FailureLog
@@ -152,7 +152,7 @@ _HOMES = {
         "vc_fallback.decide.delivery": "Delivered",
         "vc_fallback.decide.ledger": "NodeHead",
         "vc_fallback.heads.monitor": "HeadMonitor SlotHead",
-        "vc_fallback.heads.stream": "StreamStatistics",
+        "vc_fallback.heads.statistics": "StreamStatistics",
         "vc_fallback.heads.subscription": "Subscription SubscriptionStatistics",
         "vc_fallback.observe.jsonl": "JsonLines",
         "vc_fallback.observe.log": "FailureLog",

@@ -16,12 +16,12 @@ from vc_fallback.base.signals import (
     StreamChanged,
     StreamState,
 )
-from vc_fallback.base.types import NodeId, Root, Slot
+from vc_fallback.base.types import NodeId, Root, Slot, root_hex
 from vc_fallback.chain import SlotClock
 from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.monitor import HeadMonitor
-from vc_fallback.testing import SimulatedBlock, SimulatedDevnet, SimulatedNode
+from vc_fallback.testing import SimulatedBlock, SimulatedChain, SimulatedDevnet, SimulatedNode
 
 S = TypeVar("S", bound=Signal)
 
@@ -115,15 +115,19 @@ class Followed:
         states = [change.state.value for change in self.changes(node, since=since)]
         return [state for state, before in zip(states, [None, *states], strict=False) if state != before]
 
-    def reasons(self, node: SimulatedNode, state: StreamState | None = None, *, since: float = 0.0) -> list[str]:
-        """Return why a node's stream changed, every time (to one state, or to any)."""
-        return [
-            change.reason.value for change in self.changes(node, since=since) if state is None or change.state is state
-        ]
+    def reasons(self, node: SimulatedNode, *, since: float = 0.0) -> list[str]:
+        """Return why a node's stream changed, every time."""
+        return [change.reason.value for change in self.changes(node, since=since)]
 
-    def waits(self, node: SimulatedNode, *, since: float = 0.0) -> list[float]:
-        """Return the waits in seconds of a node's stream."""
-        return [change.retry_in for change in self.changes(node, since=since) if change.retry_in is not None]
+    def ends(self, node: SimulatedNode | str, *, since: float = 0.0) -> list[StreamChanged]:
+        """Return what was told of each end of a node's connections (a node that is not simulated by its name)."""
+        name = node if isinstance(node, str) else node.name
+        changes = self.told(StreamChanged, since=since)
+        return [change for change in changes if change.node_id == name and change.retry_in is not None]
+
+    def waits(self, node: SimulatedNode | str, *, since: float = 0.0) -> list[float]:
+        """Return the waits in seconds after these ends."""
+        return [change.retry_in for change in self.ends(node, since=since) if change.retry_in is not None]
 
     # --- what is
 
@@ -195,6 +199,17 @@ async def monitor(
     _check(followed)
     for node in nodes:
         await _all_closed(node)
+
+
+def known(chain: SimulatedChain) -> dict[str, object]:
+    """Return the settings by which the chain is known from the start: `monitor(net, chain=known(net.chain))`."""
+    identity = chain.identity
+    return {
+        "genesis_time": identity.genesis_time,
+        "genesis_validators_root": root_hex(identity.genesis_validators_root),
+        "slot_duration": identity.slot_duration,
+        "slots_per_epoch": identity.slots_per_epoch,
+    }
 
 
 def candidate(node: SimulatedNode, *, fallback: bool = False, **more: object) -> dict[str, object]:

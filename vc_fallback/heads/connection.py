@@ -1,6 +1,7 @@
 """One connection of a head stream: reads what comes, until it ends for one reason."""
 
 import logging
+from collections.abc import Callable
 from typing import Protocol
 
 import anyio
@@ -61,7 +62,9 @@ class StreamEnd(Exception):
 class Connection:
     """A sink for the bytes of one connection. After :meth:`run`, `reason` and `detail` say why it ended."""
 
-    def __init__(self, owner: Owner, node: BeaconNode, topics: tuple[str, ...], event_limit: int, unix: float) -> None:
+    def __init__(
+        self, owner: Owner, node: BeaconNode, topics: tuple[str, ...], event_limit: int, unix: Callable[[], float]
+    ) -> None:
         self.topics = topics
         self.reason = StreamReason.ENDED
         self.detail = ""
@@ -74,13 +77,16 @@ class Connection:
         """Set when the connection is open or has ended; by the owner."""
         self.heads = 0
         self.current_head = False
-        """Whether a current head came on this connection (H4)."""
+        """Whether a current head came on this connection; written by the owner, as is the next one."""
+        self.recovered = False
+        """Whether such a head ended the failures in a row (H4)."""
         self._owner = owner
         self._node = node
         self._unix = unix
         self._scope = anyio.CancelScope()
         self._decoder = SSEDecoder(line_limit=event_limit, event_limit=event_limit, on_comment=self._comment)
         self._refusal: bytearray | None = None
+        self._refused: tuple[StreamReason, str] = (StreamReason.REFUSED, "")
         self._second_form = False
         """Whether the node sends `head_v2`."""
         self._nonsense = 0
@@ -110,6 +116,8 @@ class Connection:
                 self._finish(StreamReason.ENDED, "")
             except StreamEnd as end:
                 self._finish(end.reason, end.detail)
+            except httpx.DecodingError as error:
+                self._finish(StreamReason.BROKEN if self.open else StreamReason.NOT_AN_EVENT_STREAM, describe(error))
             except httpx.TransportError as error:
                 reason = StreamReason.BROKEN if self.requested is not None else StreamReason.CONNECT_FAILED
                 self._finish(reason, describe(error))
@@ -123,9 +131,8 @@ class Connection:
     def _finish(self, reason: StreamReason, detail: str) -> None:
         if self._refusal is not None and reason in (StreamReason.ENDED, StreamReason.BROKEN):
             # The body of a refusal has ended, however it did.
-            reason = StreamReason.REFUSED
-            words = read_error(self._refusal.decode("utf-8", "replace"))[1]
-            detail = f"{self.status} {words}".rstrip()
+            reason, what = self._refused
+            detail = f"{what} {read_error(self._refusal.decode('utf-8', 'replace'))[1]}".rstrip()
         self.reason, self.detail = reason, detail
 
     # --- called from the socket
@@ -137,17 +144,24 @@ class Connection:
     def response(self, status: int, headers: Headers) -> None:
         """Check the head of the response before reading (H3)."""
         self.status = status
+        media_type = (headers.get("content-type") or "").partition(";")[0].strip().lower()
         if status != 200:
             if status in (429, 503):
-                self.retry_after = parse_retry_after(headers.get("retry-after"), self._unix)
-            self._refusal = bytearray()
-            self._scope.deadline = anyio.current_time() + ERROR_BODY_TIME
+                self.retry_after = parse_retry_after(headers.get("retry-after"), self._unix())
+            self._refuse(StreamReason.REFUSED, str(status))
             return
-        media_type = (headers.get("content-type") or "").partition(";")[0].strip().lower()
         if media_type != "text/event-stream":
-            raise StreamEnd(StreamReason.NOT_AN_EVENT_STREAM, f"media type {printable(media_type, 60) or 'missing'}")
+            said = f"media type {printable(media_type, 60) or 'missing'}"
+            self._refuse(StreamReason.NOT_AN_EVENT_STREAM, said)
+            return
         self.open = True
         self._owner.on_open(self)
+
+    def _refuse(self, reason: StreamReason, detail: str) -> None:
+        """Read a bounded part of the body for its words, and end (H3)."""
+        self._refused = (reason, detail)
+        self._refusal = bytearray()
+        self._scope.deadline = anyio.current_time() + ERROR_BODY_TIME
 
     def data(self, data: bytes) -> None:
         """Decode bytes of the body and hand on what they mean. A bad event costs that event (rule 4)."""

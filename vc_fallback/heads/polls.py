@@ -1,5 +1,7 @@
 """What a node is asked while its head stream stands: its chain, and its head (H14, H15)."""
 
+from collections.abc import Awaitable, Callable
+
 import anyio
 
 from vc_fallback.base.backoff import Backoff
@@ -11,6 +13,29 @@ from vc_fallback.heads.cache import HeadCache
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.models import HeadHeader
 
+REFRESH_PAUSE = 1 / 12
+"""Between two polls that the node itself asks for, as a part of a slot."""
+
+
+class _Errand:
+    """Runs at most once at a time; asked for meanwhile, it runs once more afterwards (rule 6)."""
+
+    def __init__(self, run: Callable[[], Awaitable[None]]) -> None:
+        self._run = run
+        self._asked = self._under_way = False
+
+    async def __call__(self) -> None:
+        self._asked = True
+        if self._under_way:
+            return
+        self._under_way = True
+        try:
+            while self._asked:
+                self._asked = False
+                await self._run()
+        finally:
+            self._under_way = False
+
 
 class NodePolls:
     """Polls of one candidate. What comes when it has left the list is dropped (G3)."""
@@ -19,6 +44,11 @@ class NodePolls:
         self.node = node
         self._candidate = candidate
         self._cache = cache
+        self._baseline_under_way = False
+        self.identify = _Errand(self._identify)
+        """Ask which chain the node is on, until it says so (H15)."""
+        self.refresh = _Errand(self._refresh)
+        """Ask for the head because the node says that it dropped messages (H14), however often it says so."""
 
     @property
     def _listed(self) -> bool:
@@ -58,12 +88,21 @@ class NodePolls:
 
     async def baseline(self) -> None:
         """Note the node's head at the beginning of a connection (H14): what the stream need not announce."""
-        header = await self.head()
+        if self._baseline_under_way:
+            return
+        self._baseline_under_way = True
+        try:
+            header = await self.head()
+        finally:
+            self._baseline_under_way = False
         if header is not None and self._listed:
             self._cache.ledger.nodes[self.node.node_id].stream.baseline = header.slot
 
-    async def identify(self) -> None:
-        """Ask which chain the node is on, until it says so (H15)."""
+    async def _refresh(self) -> None:
+        await self.head()
+        await anyio.sleep(REFRESH_PAUSE * (self._cache.slots.duration if self._cache.slots is not None else 1.0))
+
+    async def _identify(self) -> None:
         backoff = Backoff(self._cache.times.backoff)
         while True:
             try:

@@ -1,7 +1,5 @@
 """A head stream: one candidate's subscription, which connects again by itself (H1–H10, H14, H15)."""
 
-from dataclasses import dataclass
-
 import anyio
 from anyio.abc import TaskGroup
 
@@ -16,24 +14,13 @@ from vc_fallback.decide.topics import TopicPlan
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.connection import Connection
 from vc_fallback.heads.polls import NodePolls
+from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.events import HeadEvent, ReorgEvent
 
 WORTH_A_CHECK = frozenset({StreamReason.CONNECT_FAILED, StreamReason.BROKEN, StreamReason.HEAD_SILENCE})
 """Ends after which a good check of the node ends the wait at once (H4). A node that refuses or ends streams answers
 checks well all the time, and would be asked without any backoff."""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamStatistics:
-    """Counts of one head stream since it began; `failures` are those in a row."""
-
-    opens: int
-    heads: int
-    malformed: int
-    oversized: int
-    comments: int
-    failures: int
 
 
 class HeadStream:
@@ -51,8 +38,14 @@ class HeadStream:
         self._current: Connection | None = None
         self._successor: Connection | None = None
         self._tasks: TaskGroup | None = None
+        """Of the present connection: ended with it."""
+        self._checks: TaskGroup | None = None
+        """Of the stream: what is asked goes on over the end of a connection."""
         self._over = anyio.Event()
-        self._ended = StreamStatistics(0, 0, 0, 0, 0, 0)
+        self._replacement_tried = 0.0
+        self._gave_current = False
+        """Whether the connection before the present one gave a current head."""
+        self._ended = StreamStatistics()
 
     @property
     def facts(self) -> NodeFacts:
@@ -66,19 +59,14 @@ class HeadStream:
 
     def statistics(self) -> StreamStatistics:
         """Return counts."""
-        live = [connection for connection in (self._current, self._successor) if connection is not None]
-        ended = self._ended
-        return StreamStatistics(
-            opens=ended.opens + sum(connection.open for connection in live),
-            heads=ended.heads + sum(connection.heads for connection in live),
-            malformed=ended.malformed + sum(connection.malformed for connection in live),
-            oversized=ended.oversized + sum(connection.oversized for connection in live),
-            comments=ended.comments + sum(connection.comments for connection in live),
-            failures=self._backoff.failures,
-        )
+        return self._ended.with_connections((self._current, self._successor), self._backoff.failures)
 
     async def run(self) -> None:
         """Connect, read, and wait before connecting again, for ever."""
+        async with anyio.create_task_group() as self._checks:
+            await self._run()
+
+    async def _run(self) -> None:
         reason = StreamReason.STARTED
         while True:
             self._enter(StreamState.CONNECTING, reason)
@@ -97,12 +85,19 @@ class HeadStream:
             if connection is not None:
                 connection.end(reason, detail)
 
+    @property
+    def last_renewed(self) -> float:
+        """The moment from which the hard clock runs: of the last head, request, or try to replace the connection."""
+        stream = self.facts.stream
+        return max(stream.last_head_at or 0.0, stream.requested or 0.0, self._replacement_tried)
+
     async def replace(self) -> None:
         """Open a new connection and close the old one when the new one stands (H5, hard clock).
 
         A node that sends no headers before its first event has its new connection taken as standing half a slot after
         the request; one that cannot be reached keeps its old connection.
         """
+        self._replacement_tried = self._cache.clock.now()
         if self._tasks is None or self._current is None or self._successor is not None:
             return
         successor = self._new_connection()
@@ -118,7 +113,7 @@ class HeadStream:
 
     def _new_connection(self) -> Connection:
         cache = self._cache
-        return Connection(self, self.node, self._topics.topics, cache.config.wire.event, cache.clock.unix())
+        return Connection(self, self.node, self._topics.topics, cache.config.wire.event, cache.clock.unix)
 
     async def _connect(self) -> Connection:
         """Hold a connection, and its successor where one is opened, until none is left; return the last one."""
@@ -133,6 +128,7 @@ class HeadStream:
                 tasks.cancel_scope.cancel()
         finally:
             self._tasks = self._current = self._successor = None
+            self._gave_current = connection.current_head
             if self.listed:
                 self.facts.stream.connection_ended()
                 self._cache.forget(self.node_id)
@@ -142,7 +138,7 @@ class HeadStream:
         try:
             await connection.run(self._cache.times.connect_timeout)
         finally:
-            self._count(connection)
+            self._ended = self._ended.with_connections([connection])
         connection.settled.set()
         if connection is self._successor:
             # The old connection goes on; the hard clock comes round again.
@@ -156,7 +152,7 @@ class HeadStream:
     def _promote(self) -> None:
         """Make the successor the stream's connection, and end the one before it."""
         old, new = self._current, self._successor
-        if new is None:
+        if new is None or not self.listed:
             return
         self._current, self._successor = new, None
         if old is not None:
@@ -169,17 +165,13 @@ class HeadStream:
         if new.open:
             stream.state = state_of(self._cache.healthy(self.node_id))
         self._cache.tell.stream(self.node_id, StreamReason.HARD_CLOCK)
+        self._ask()
 
-    def _count(self, connection: Connection) -> None:
-        ended = self._ended
-        self._ended = StreamStatistics(
-            opens=ended.opens + connection.open,
-            heads=ended.heads + connection.heads,
-            malformed=ended.malformed + connection.malformed,
-            oversized=ended.oversized + connection.oversized,
-            comments=ended.comments + connection.comments,
-            failures=0,
-        )
+    def _ask(self) -> None:
+        """Ask the node which chain it is on and what it knows: its stream has a new connection (H14, H15)."""
+        if self._tasks is not None and self._checks is not None:
+            self._checks.start_soon(self.polls.identify)
+            self._tasks.start_soon(self.polls.baseline)
 
     async def _wait(self, end: Connection) -> None:
         """Back off after any end (H4); a good check ends the wait where the node was out of reach."""
@@ -220,15 +212,14 @@ class HeadStream:
     def on_sent(self, connection: Connection) -> None:
         """The request was sent: the clocks of H5 run from here, and the node is asked what it knows (H14, H15)."""
         connection.requested = self._cache.clock.now()
-        if connection is not self._current or self._tasks is None or not self.listed:
+        if connection is not self._current or not self.listed:
             return
         stream = self.facts.stream
         if away_too_long(stream, connection.requested, self._cache.times):
             stream.stalled = True
         stream.requested = connection.requested
         self._enter(StreamState.REQUESTED, StreamReason.REQUEST_SENT)
-        self._tasks.start_soon(self.polls.identify)
-        self._tasks.start_soon(self.polls.baseline)
+        self._ask()
 
     def on_open(self, connection: Connection) -> None:
         """The node answered with an event stream."""
@@ -266,12 +257,16 @@ class HeadStream:
             current_epoch_dependent_root=event.current_epoch_dependent_root,
             next_epoch_dependent_root=event.next_epoch_dependent_root,
         )
-        current = cache.streamed(head)
-        if current and not connection.current_head:
-            connection.current_head = True
-            self._backoff.reset()
-        cache.offer(head)
         stream = self.facts.stream
+        before = stream.last_head
+        current = cache.streamed(head)
+        if current:
+            # A node may say its head to every new connection and end it: the same head right again is no recovery.
+            if not (self._gave_current and head.same_block(before)) and not connection.recovered:
+                connection.recovered = True
+                self._backoff.reset()
+            connection.current_head = True
+        cache.offer(head)
         if current and stream.state is not StreamState.FRESH:
             self._enter(StreamState.FRESH, StreamReason.CURRENT_HEAD)
 
@@ -292,7 +287,7 @@ class HeadStream:
     def on_dropped(self, connection: Connection) -> None:
         """The node dropped messages for us: ask for its head (H14)."""
         if connection is self._current and self._tasks is not None:
-            self._tasks.start_soon(self.polls.head)
+            self._tasks.start_soon(self.polls.refresh)
 
     def _enter(
         self, state: StreamState, reason: StreamReason, detail: str = "", *, retry_in: float | None = None

@@ -78,7 +78,10 @@ class Watchdog:
             elif watch.due is Action.RECONNECT:
                 stream.reconnect(StreamReason.TRANSPORT_SILENCE)
             elif watch.due is Action.REPLACE:
-                since = max(facts.requested or now, facts.last_head_at or 0.0)
+                since = stream.last_renewed
+                # A node that lets no second connection in is left alone for as long, and keeps nobody else from his.
+                if now < since + (cache.times.hard_clock or 0.0):
+                    continue
                 if oldest is None or since < oldest[0]:
                     oldest = (since, stream)
         if oldest is not None and not self._replacing:

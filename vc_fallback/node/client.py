@@ -78,6 +78,7 @@ class BeaconNode:
         """Subscribe to topics and hand what comes to `sink` until the node ends the stream (H10).
 
         :raises httpx.TransportError: when the connection cannot be made or breaks.
+        :raises httpx.DecodingError: for a content coding that is not known, or is not what it says.
         """
         await self.http.stream(
             "/eth/v1/events",
@@ -99,6 +100,8 @@ class BeaconNode:
                 )
         except TimeoutError:
             raise NodeTimeout(self.node_id, path, f"no answer within {timeout:.3g} s") from None
+        except httpx.DecodingError as error:
+            raise MalformedAnswer(self.node_id, path, describe(error)) from None
         except httpx.TransportError as error:
             raise NodeUnreachable(self.node_id, path, describe(error)) from None
         if response.status != 200:
