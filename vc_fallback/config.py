@@ -1,7 +1,6 @@
 """Settings and their defaults, checked when they are loaded; a bad one is an error that names its field."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from pydantic import (
 )
 
 from vc_fallback.base.backoff import BackoffPolicy
-from vc_fallback.base.errors import ConfigurationError
+from vc_fallback.base.errors import ConfigurationError, field_path
 from vc_fallback.base.toml_file import read_toml
 from vc_fallback.base.types import Role, Root, Tier, parse_root
 from vc_fallback.base.urls import BaseURL
@@ -31,8 +30,6 @@ MAINNET_SLOT = 12.0
 
 SHORTEST = 0.2
 """A scaled default is never shorter than this, in seconds."""
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,40}")
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """Strict: `true` and `"3"` are no numbers."""
@@ -241,7 +238,7 @@ class FallbackConfig(_Settings):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             problem = str(first["msg"]).removeprefix("Value error, ")
-            raise ConfigurationError(_path(first["loc"]) or "configuration", problem) from None
+            raise ConfigurationError(field_path(first["loc"]) or "configuration", problem) from None
         Candidates(config.candidate_list())
         return config
 
@@ -276,18 +273,6 @@ class FallbackConfig(_Settings):
     def candidate_list(self) -> list[Candidate]:
         """Return the configured candidates."""
         return [settings.candidate() for settings in self.candidates]
-
-
-def _path(location: Sequence[int | str]) -> str:
-    text = ""
-    for part in location:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            # A key that is no name may be anything, a URL with its password included.
-            name = part if _NAME.fullmatch(part) else "<key>"
-            text += f".{name}" if text else name
-    return text
 
 
 @dataclass(frozen=True, slots=True)

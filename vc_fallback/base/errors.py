@@ -1,5 +1,8 @@
 """The error tree. What happened on the wire stays in httpx's types; these are the words of this package."""
 
+import re
+from collections.abc import Sequence
+
 from vc_fallback.base.redact import printable
 from vc_fallback.base.types import NodeId
 
@@ -15,6 +18,24 @@ class ConfigurationError(FallbackError):
         super().__init__(f"{field}: {problem}")
         self.field = field
         self.problem = problem
+
+
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,40}")
+
+
+def field_path(location: Sequence[int | str]) -> str:
+    """Write the place of a setting as a dotted path: `candidates[1].url`.
+
+    A key that is no name is written as `<key>`: it may be anything, a URL with its password included.
+    """
+    text = ""
+    for part in location:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = part if _KEY.fullmatch(part) else "<key>"
+            text += f".{name}" if text else name
+    return text
 
 
 class NodeError(FallbackError):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vc_fallback.base.errors import ConfigurationError
+from vc_fallback.base.errors import ConfigurationError, field_path
 
 LARGEST = 2**20
 """Bytes of a configuration file that are read; more is a mistake."""
@@ -26,15 +26,23 @@ def read_toml(path: Path, environment: Mapping[str, str]) -> dict[str, Any]:
             data = file.read(LARGEST + 1)
     except OSError as error:
         raise ConfigurationError("config", f"the file cannot be read ({error.strerror or 'unknown error'})") from None
+    except ValueError:
+        raise ConfigurationError("config", "the path of the file holds NUL") from None
     if len(data) > LARGEST:
         raise ConfigurationError("config", f"the file is larger than {LARGEST} bytes")
     try:
         values = tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
         raise ConfigurationError("config", "the file is not UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
+        # Not TOMLDecodeError alone: an integer of 5,000 digits is a plain ValueError.
         raise ConfigurationError("config", f"the file is not TOML ({_place(str(error))})") from None
-    filled: dict[str, Any] = _fill(values, environment, "")
+    except RecursionError:
+        raise ConfigurationError("config", "the file is nested too deeply") from None
+    try:
+        filled: dict[str, Any] = _fill(values, environment, ())
+    except RecursionError:
+        raise ConfigurationError("config", "the file is nested too deeply") from None
     return filled
 
 
@@ -44,11 +52,15 @@ def _place(message: str) -> str:
     return found[1] if found else "unknown place"
 
 
-def _fill(value: Any, environment: Mapping[str, str], path: str) -> Any:  # noqa: ANN401 - TOML can hold anything
+def _fill(
+    value: Any,  # noqa: ANN401 - TOML can hold anything
+    environment: Mapping[str, str],
+    path: tuple[int | str, ...],
+) -> Any:  # noqa: ANN401
     if isinstance(value, dict):
-        return {key: _fill(item, environment, f"{path}.{key}" if path else key) for key, item in value.items()}
+        return {key: _fill(item, environment, (*path, key)) for key, item in value.items()}
     if isinstance(value, list):
-        return [_fill(item, environment, f"{path}[{index}]") for index, item in enumerate(value)]
+        return [_fill(item, environment, (*path, index)) for index, item in enumerate(value)]
     if not isinstance(value, str) or "$" not in value:
         return value
 
@@ -57,9 +69,9 @@ def _fill(value: Any, environment: Mapping[str, str], path: str) -> Any:  # noqa
             return "$"
         name = match[1]
         if name is None or not _VARIABLE_NAME.fullmatch(name):
-            raise ConfigurationError(path, "a dollar sign that is neither ${NAME} nor $$")
+            raise ConfigurationError(field_path(path), "a dollar sign that is neither ${NAME} nor $$")
         if name not in environment:
-            raise ConfigurationError(path, f"the environment variable {name} is not set")
+            raise ConfigurationError(field_path(path), f"the environment variable {name} is not set")
         return environment[name]
 
     return _VARIABLE.sub(put_in, value)
