@@ -3,6 +3,7 @@
 import gzip
 import zlib
 from functools import cache
+from typing import Any
 
 import anyio
 import httpx
@@ -16,6 +17,13 @@ from vc_fallback.wire.errors import BodyTooLarge, Truncated
 from vc_fallback.wire.http import WireLimits
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_time_backend: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Real sockets, virtual time: no wait is too short for a busy machine."""
+    return virtual_time_backend
+
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

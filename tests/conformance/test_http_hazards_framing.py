@@ -1,5 +1,7 @@
 """Hazards 1 to 5 and 11: where a response ends, and what may stand around its body."""
 
+from typing import Any
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -10,6 +12,13 @@ from vc_fallback.wire.errors import HeadTooLarge, LimitExceeded, Truncated
 from vc_fallback.wire.http import WireLimits
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_time_backend: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Real sockets, virtual time: no wait is too short for a busy machine."""
+    return virtual_time_backend
+
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

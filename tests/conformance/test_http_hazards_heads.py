@@ -1,5 +1,7 @@
 """Hazards 6, 9, 10 and 16: heads that are refused, and strange ones that are not."""
 
+from typing import Any
+
 import anyio
 import anyio.lowlevel
 import httpx
@@ -10,6 +12,13 @@ from tests.wire_helpers import client_of, fails, get
 from vc_fallback.wire.errors import LimitExceeded
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_time_backend: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Real sockets, virtual time: no wait is too short for a busy machine."""
+    return virtual_time_backend
+
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

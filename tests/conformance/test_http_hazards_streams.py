@@ -1,6 +1,8 @@
 """Hazards 7, 8, 18 to 20 for streams, H2 and the redirects of Q16: what a sink is told, and what ends a stream."""
 
+import gzip
 from functools import partial
+from typing import Any
 
 import anyio
 import httpx
@@ -12,6 +14,13 @@ from vc_fallback.wire.errors import BodyTooLarge, ClientClosed, Truncated
 from vc_fallback.wire.http import Headers, WireLimits
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_time_backend: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Real sockets, virtual time: no wait is too short for a busy machine."""
+    return virtual_time_backend
+
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -173,6 +182,14 @@ async def test_body_of_a_refused_stream_is_bounded() -> None:
         with pytest.raises(BodyTooLarge):
             await client.stream("/", sink=recorder)
         assert len(recorder.body) <= 50_000
+
+
+async def test_compressed_body_of_a_refused_stream_is_bounded_as_it_inflates() -> None:
+    """H3, Q15."""
+    body = answer(gzip.compress(bytes(60_000)), status="503 Busy", headers="Content-Encoding: gzip\r\n")
+    async with serve(replies(body)) as server, client_of(server, limits=WireLimits(error_body=50_000)) as client:
+        with pytest.raises(BodyTooLarge):
+            await client.stream("/", sink=Recorder())
 
 
 async def test_closing_the_client_ends_streams_and_requests() -> None:

@@ -1,7 +1,10 @@
 """Hazards 17 and 21: TLS, its errors, and what is left of a handshake that was cancelled."""
 
+import socket
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -14,10 +17,18 @@ from vc_fallback.base.errors import ConfigurationError
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.candidates import TLSSettings
 from vc_fallback.wire.client import HTTPClient
+from vc_fallback.wire.dial import Address
 from vc_fallback.wire.errors import CertificateError, TLSError, TLSTruncated, Truncated
 from vc_fallback.wire.tls import TLSContexts, tls_context
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_time_backend: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Real sockets, virtual time: no wait is too short for a busy machine."""
+    return virtual_time_backend
+
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -38,10 +49,14 @@ async def test_own_authority_and_kept_connections(authority: Authority) -> None:
         while True:
             await connection.send(answer((await connection.request()).body or b"ok"))
 
+    async def resolve(host: str, port: int) -> Sequence[Address]:
+        return [(socket.AF_INET, ("127.0.0.1", port))]
+
     body = bytes(3_000_000)
     tls = tls_context(authority.settings)
     for name in (None, "localhost"):
-        async with serve(handler, tls=authority.server, name=name) as server, client_of(server, tls=tls) as client:
+        served = serve(handler, tls=authority.server, name=name)
+        async with served as server, client_of(server, tls=tls, resolver=resolve) as client:
             assert (await get(client)).body == b"ok"
             assert (await client.request("POST", "/", body=body)).body == body
             assert client.statistics().dials == 1

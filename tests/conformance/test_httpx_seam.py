@@ -20,6 +20,13 @@ from vc_fallback.wire.transport import PulledBody, VCTransport
 
 pytestmark = pytest.mark.anyio
 
+
+@pytest.fixture
+def anyio_backend(virtual_time_backend: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Real sockets, virtual time: no wait is too short for a busy machine."""
+    return virtual_time_backend
+
+
 MB = 1024 * 1024
 
 
