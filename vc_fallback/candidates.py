@@ -16,6 +16,7 @@ ALL_ROLES = frozenset(Role)
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"(?:[!-~](?:[ -~\t]*[!-~])?)?")
+_FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,8 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> None:
     for name, value in headers:
         if not _TOKEN.fullmatch(name):
             raise ValueError("a header's name is not a token")
+        if name.lower() in _FRAMING:
+            raise ValueError("a header says how messages are framed, which is not for settings to say")
         if not _VALUE.fullmatch(value):
             raise ValueError("a header's value holds something else than printable ASCII, or blanks at an end")
 

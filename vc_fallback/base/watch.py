@@ -53,6 +53,10 @@ class Watch(Generic[T]):
         self._version += 1
         self._wake()
 
+    def amend(self, value: T) -> None:
+        """Replace the value by one that is no news: the version stays, nobody is woken."""
+        self._value = value
+
     def close(self) -> None:
         """End the watch: waiters get a value they have not seen, then :exc:`WatchClosed`."""
         if not self._closed:

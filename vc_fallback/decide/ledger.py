@@ -105,6 +105,8 @@ class NodeFacts:
     """Everything known of one node."""
 
     stream: StreamFacts
+    joined: int = 1
+    """The generation in which the node came to the list, or in which its connection settings changed."""
     identity: ChainIdentity | None = None
     """What the node says its chain is; `None` before it was asked."""
     mismatch: str = ""

@@ -5,21 +5,18 @@ from dataclasses import replace
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import HeadOutcome, Observers, StreamReason, StreamState
-from vc_fallback.base.types import NodeId, Role, Slot, Tier
+from vc_fallback.base.types import NodeId, Role, Tier
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.config import MAINNET_SLOT, FallbackConfig, StreamTimes
 from vc_fallback.decide.delivery import Decision, Delivered, Delivery
-from vc_fallback.decide.dependents import DependentRoots
 from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
-from vc_fallback.decide.gate import Gate, gate
 from vc_fallback.decide.identity import agreed_identity
-from vc_fallback.decide.ledger import CONNECTED, Ledger, NodeFacts, NodeHead, Standing, StreamFacts
-from vc_fallback.decide.tip import tip
+from vc_fallback.decide.ledger import CONNECTED, Ledger, NodeFacts, NodeHead, StreamFacts
+from vc_fallback.heads.dependent_roots import DependentRootWatch
 from vc_fallback.heads.telling import Telling
-
-_OPEN = Gate(open=True, holder=None, reason="no primary")
+from vc_fallback.heads.tier_gate import TierGate
 
 
 class HeadCache:
@@ -52,10 +49,12 @@ class HeadCache:
         """Called with an optimistic head that would be delivered if it were valid (H12)."""
         self.closing = False
         """Set when the monitor ends: streams that end then make nothing news."""
-        self.gate = _OPEN
-        self.dependents: DependentRoots | None = None
+        self._gate = TierGate(candidates, self.ledger, self.delivery, self.tell)
+        self.dependents: DependentRootWatch | None = None
         """Dependent roots of the delivered chain (C11); `None` until the chain is known."""
         self._deliver_to: dict[object, Callable[[Delivered], None]] = {}
+        self._followed: frozenset[NodeId] = frozenset()
+        """The nodes that had role `events` by the last list."""
 
     # --- the chain
 
@@ -63,11 +62,11 @@ class HeadCache:
         """Fix the chain for good (I1), check every node's identity against it, and deliver what was kept."""
         self.ledger.chain = chain
         self.times = StreamTimes.of(self.config.streams, chain.slot_duration)
-        self.dependents = DependentRoots(chain.slots_per_epoch)
+        self.dependents = DependentRootWatch(chain.slots_per_epoch, self.ledger, self.delivery, self.tell)
         self.anchor()
         self.tell.started(chain)
         for node_id, facts in list(self.ledger.nodes.items()):
-            self._check_identity(node_id)
+            self._check_identity(node_id, facts)
             self._find_current(facts.stream)
         self.reconsider()
         self.tell_verdicts()
@@ -81,12 +80,13 @@ class HeadCache:
 
     def identified(self, node_id: NodeId, identity: ChainIdentity) -> None:
         """Take a node's own word of its chain (N7, H15)."""
-        self.ledger.nodes[node_id].identity = identity
+        facts = self.ledger.nodes[node_id]
+        facts.identity = identity
         self.answers.set(None)
         if self.ledger.chain is None:
             self.resolve(waited=False)
         else:
-            self._check_identity(node_id)
+            self._check_identity(node_id, facts)
             self.reconsider()
 
     def resolve(self, *, waited: bool) -> None:
@@ -98,8 +98,7 @@ class HeadCache:
         if chain is not None and self.ledger.chain is None:
             self.pin(chain)
 
-    def _check_identity(self, node_id: NodeId) -> None:
-        facts = self.ledger.nodes[node_id]
+    def _check_identity(self, node_id: NodeId, facts: NodeFacts) -> None:
         if self.ledger.chain is None or self.slots is None or facts.identity is None:
             return
         mismatch = self.ledger.chain.mismatch(facts.identity, self.slots.epoch_at(self.clock.now()))
@@ -122,26 +121,30 @@ class HeadCache:
     # --- heads
 
     def member(self, node_id: NodeId, connection: object) -> Member | None:
-        """Return the member that a stream or a poll speaks for, or `None` when it is not in the list any more (G3)."""
+        """Return the member that a stream or a poll speaks for; `None` when the list has it no more, or not so (G3)."""
         member = self.candidates.current.get(node_id)
-        return member if member is not None and member.candidate.connection == connection else None
+        if member is None or not member.has(Role.EVENTS) or member.candidate.connection != connection:
+            return None
+        return member
 
     def offer(self, head: NodeHead) -> None:
         """Take a head of a node that is in the list; it is stamped with the present generation (G3)."""
-        if self.closing:
+        self.look_at_gate()
+        # Observers are told of the gate, and may have changed the list.
+        if self.closing or head.node_id not in self._followed:
             return
         head = replace(head, generation=self.candidates.generation)
-        known = len(self.delivery.delivered.voters) if self.delivery.delivered else 0
-        self.look_at_gate()
+        known = self._votes
         decisions = self.delivery.offer(head, self.clock.now(), self.slots)
         self._take(decisions)
         self.look_at_gate()
-        self._look_at_dependents(head)
+        if self.dependents is not None:
+            self.dependents.look(head)
         if not decisions:
             self.settle.set(None)
         elif decisions[-1].outcome is HeadOutcome.OPTIMISTIC:
             self.withheld(head)
-        if self.delivery.delivered is not None and len(self.delivery.delivered.voters) != known:
+        if self._votes != known:
             self.activity.set(None)
 
     def streamed(self, head: NodeHead) -> bool:
@@ -175,47 +178,23 @@ class HeadCache:
         """Evaluate the tier gate; return whether it has just opened, and with it everything was reconsidered (C6)."""
         if self.slots is None or not self.config.heads.tier_gate or self.closing:
             return False
-        listed = self.candidates.current
-        fallbacks = listed.of(Role.EVENTS, Tier.FALLBACK)
-        if not fallbacks:
-            self.ledger.held = frozenset()
+        if not self._gate.look(self.clock.now(), self.slots, self.times):
             return False
-        now = self.clock.now()
-        heights = [
-            head.slot
-            for node_id, head in self.delivery.entries.items()
-            if self.ledger.standing(node_id) in (Standing.ELIGIBLE, Standing.HELD)
-        ]
-        primaries = [member.node_id for member in listed.of(Role.EVENTS, Tier.PRIMARY)]
-        top = tip(heights, Slot(self.slots.slot_at(now)))
-        before = self.gate
-        self.gate = gate(primaries, self.ledger, self.delivery.usable, top, now, self.slots, self.times)
-        self.ledger.held = frozenset() if self.gate.open else frozenset(member.node_id for member in fallbacks)
-        if (self.gate.open, self.gate.holder) != (before.open, before.holder):
-            self.tell.gate(self.gate)
-        if self.gate.open and not before.open:
-            self._deliver_best()
-            return True
-        return False
-
-    def _look_at_dependents(self, head: NodeHead) -> None:
-        """See whether a head changes what is known of dependent roots; stalled and behind nodes have no say (C11)."""
-        if self.dependents is None or self.delivery.delivered is None or self.dependents.settled(head):
-            return
-        heads = [
-            entry
-            for node_id, entry in self.delivery.entries.items()
-            if self.ledger.standing(node_id) is Standing.ELIGIBLE
-            and not entry.optimistic
-            and not self.ledger.nodes[node_id].stream.distrusted
-        ]
-        for change in self.dependents.look(self.delivery.delivered.head, heads):
-            self.tell.dependent_root(change)
+        self._deliver_best()
+        return True
 
     def _deliver_best(self) -> None:
+        known = self._votes
         delivered = self.delivery.reconsider(self.clock.now(), self.slots)
         if delivered is not None:
             self._publish(delivered)
+        elif self._votes != known:
+            self.activity.set(None)
+
+    @property
+    def _votes(self) -> int:
+        """How many nodes have shown the delivered head."""
+        return len(self.delivery.delivered.voters) if self.delivery.delivered is not None else 0
 
     def _take(self, decisions: Iterable[Decision]) -> None:
         for decision in decisions:
@@ -224,7 +203,8 @@ class HeadCache:
                 self._publish(decision.delivered)
 
     def _publish(self, delivered: Delivered) -> None:
-        if self.slots is None:
+        # An observer may have changed the list between the decision and this.
+        if self.slots is None or delivered.head.node_id not in self.candidates.current:
             return
         self.latest.set(delivered)
         for deliver in list(self._deliver_to.values()):
@@ -234,10 +214,19 @@ class HeadCache:
 
     # --- the list
 
-    def join(self, node_id: NodeId) -> None:
-        """Begin the facts of a node."""
-        if node_id not in self.ledger.nodes:
-            self.ledger.nodes[node_id] = NodeFacts(StreamFacts(started=self.clock.now()))
+    def start(self) -> None:
+        """Begin with the list as it is."""
+        self._join(self.candidates.current.members)
+        self.tell.started(None)
+        identity = self.config.identity()
+        if identity is not None:
+            self.pin(identity)
+
+    def _join(self, nodes: Iterable[NodeId]) -> None:
+        now = self.clock.now()
+        for node_id in nodes:
+            self.ledger.nodes[node_id] = NodeFacts(StreamFacts(started=now), joined=self.candidates.generation)
+        self._followed = frozenset(member.node_id for member in self.candidates.current.of(Role.EVENTS))
 
     def apply(self, change: ListChange) -> None:
         """Follow a change of the list: purge who left, stamp who stays with the new generation (G1, G2)."""
@@ -246,25 +235,40 @@ class HeadCache:
             self._take(self.delivery.leave(node_id))
             self.ledger.nodes.pop(node_id, None)
             self.tell.forget(node_id)
-        for node_id in (*change.added, *change.changed):
-            self.join(node_id)
+        before = self._followed
+        self._join((*change.added, *change.changed))
+        for node_id in set(change.kept) & (before ^ self._followed):
+            # It is not followed any more, or only from now on.
+            self._take(self.delivery.leave(node_id))
+            self.ledger.nodes[node_id].stream = StreamFacts(started=self.clock.now())
+            self.tell.forget(node_id)
+        self._stamp()
+        self.reconsider()
+
+    def _stamp(self) -> None:
+        """Stamp what is known of nodes that stay with the present generation."""
         generation = self.candidates.generation
-        entries = self.delivery.entries
+        entries, delivered = self.delivery.entries, self.delivery.delivered
         for node_id, head in entries.items():
             entries[node_id] = replace(head, generation=generation)
-        self.reconsider()
+        if delivered is not None and delivered.head.node_id in delivered.voters:
+            delivered = replace(delivered, head=replace(delivered.head, generation=generation))
+            self.delivery.delivered = delivered
+            self.latest.amend(delivered)
 
     # --- verdicts
 
     def healthy(self, node_id: NodeId) -> bool | None:
-        """Say whether a node's stream is to be relied on (H6)."""
+        """Say whether a node's stream is to be relied on (H6); `None` where it has none."""
         facts = self.ledger.nodes[node_id]
+        if node_id not in self._followed:
+            return None
         return subscription_healthy(facts.stream, self.clock.now(), self.slots, self.times)
 
     def tell_verdicts(self) -> None:
         """Tell of streams whose verdict has changed with time alone: the grace is over, or they were away too long."""
-        for node_id, facts in self.ledger.nodes.items():
-            if not self.tell.verdict_changed(node_id):
+        for node_id, facts in list(self.ledger.nodes.items()):
+            if node_id not in self.ledger.nodes or not self.tell.verdict_changed(node_id):
                 continue
             healthy = self.healthy(node_id)
             if facts.stream.state in (StreamState.OPEN, StreamState.FRESH):
@@ -286,12 +290,16 @@ class HeadCache:
         self._deliver_to.pop(key, None)
 
     def readable(self, delivered: Delivered) -> Delivered | None:
-        """Return a buffered head stamped with the present generation, `None` when its node left (C8, G3)."""
-        head = delivered.head
-        listed = self.candidates.current
-        if head.generation == listed.generation:
-            return delivered
+        """Return a buffered head stamped with the present generation; `None` when its node left or is quarantined.
+
+        A node whose connection settings changed has left, and come again (C8, G3, H15).
+        """
+        head, generation = delivered.head, self.candidates.generation
         facts = self.ledger.nodes.get(head.node_id)
-        if head.node_id not in listed or facts is None or facts.stream.started > head.received:
+        if facts is None or facts.joined > head.generation or facts.quarantined:
             return None
-        return replace(delivered, head=replace(head, generation=listed.generation))
+        return (
+            delivered
+            if head.generation == generation
+            else replace(delivered, head=replace(head, generation=generation))
+        )

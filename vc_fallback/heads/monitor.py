@@ -1,6 +1,5 @@
 """The head monitor: the heads of many nodes as one (H, C, G); usable alone, without requests."""
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
@@ -10,7 +9,6 @@ import anyio
 import httpx
 from anyio.abc import TaskGroup
 
-from vc_fallback.base.backoff import Backoff
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import Observer, Observers
 from vc_fallback.base.types import NodeId, Root, Slot
@@ -20,9 +18,10 @@ from vc_fallback.chain import SlotClock
 from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import NodeHead
+from vc_fallback.heads.background import for_ever, once
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.optimistic import OptimisticPolls
-from vc_fallback.heads.stream import StreamStatistics
+from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.heads.subscription import OnFull, Subscription
 from vc_fallback.heads.supervisor import Supervisor
 from vc_fallback.heads.watchdog import Watchdog
@@ -31,8 +30,6 @@ from vc_fallback.wire.client import HTTPClient
 from vc_fallback.wire.dial import Resolver
 from vc_fallback.wire.http import WireLimits
 from vc_fallback.wire.tls import TLSContexts
-
-logger = logging.getLogger(__name__)
 
 IDENTITY_WAIT = 6.0
 """Seconds from the first node's answer until those that have answered decide which chain it is (I1)."""
@@ -80,40 +77,39 @@ class HeadMonitor:
         self._observers = Observers(observers)
         self._cache: HeadCache | None = None
         self._supervisor: Supervisor | None = None
-        self._tasks: TaskGroup | None = None
+        self._host: TaskGroup | None = None
+        self._scope = anyio.CancelScope()
         self._subscriptions: set[Subscription] = set()
 
     async def __aenter__(self) -> Self:
+        if self._cache is not None:
+            raise RuntimeError("a monitor is entered once; make another one")
         clock = self._clock if self._clock is not None else Clock()
         self._cache = cache = HeadCache(self._config, self.candidates, clock, self._observers)
-        self._supervisor = supervisor = Supervisor(cache, self._make_node)
-        watchdog = Watchdog(cache, supervisor)
-        cache.on_pinned = watchdog.wake
-        for node_id in self.candidates.current.members:
-            cache.join(node_id)
-        cache.tell.started(None)
-        identity = self._config.identity()
-        if identity is not None:
-            cache.pin(identity)
-        self._tasks = tasks = anyio.create_task_group()
-        await tasks.__aenter__()
-        polls = OptimisticPolls(cache, supervisor, tasks)
-        cache.withheld = polls.begin
-        for run in (supervisor.run, watchdog.run, self._settle, self._decide_identity):
-            tasks.start_soon(self._guard, run)
+        self._supervisor = Supervisor(cache, self._make_node)
+        cache.start()
+        self._host = anyio.create_task_group()
+        await self._host.__aenter__()
+        self._host.start_soon(self._run, cache, self._supervisor)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        tasks, self._tasks = self._tasks, None
-        if tasks is None:
+        host, self._host = self._host, None
+        if host is None:
             return
         self.cache.closing = True
-        tasks.cancel_scope.cancel()
+        # A scope of our tasks' own: cancelling the one around the block would count as a cancellation of its task.
+        self._scope.cancel()
+        cancelled = anyio.get_cancelled_exc_class()
         try:
             # The block's exception is not shown to the task group, which would wrap it in an ExceptionGroup.
-            await tasks.__aexit__(None, None, None)
+            await host.__aexit__(None, None, None)
+        except cancelled:
+            # What the block raised itself goes before a cancellation that comes while the tasks end.
+            if error is None or isinstance(error, cancelled):
+                raise
         finally:
             for subscription in list(self._subscriptions):
                 subscription.close()
@@ -122,7 +118,10 @@ class HeadMonitor:
 
     @property
     def cache(self) -> HeadCache:
-        """The head cache; there is one from entering the context on."""
+        """The head cache; there is one from entering the context on.
+
+        :raises RuntimeError: before that.
+        """
         if self._cache is None:
             raise RuntimeError("the monitor has not been entered")
         return self._cache
@@ -171,7 +170,10 @@ class HeadMonitor:
         :param buffer: heads that may wait unread; default from the configuration.
         :param on_full: drop the oldest and count it, or close the subscription.
         :param replay_latest: begin with the present head.
+        :raises RuntimeError: before the context is entered, and after it was left.
         """
+        if self.cache.closing:
+            raise RuntimeError("the monitor has ended")
         subscription = Subscription(
             self.cache,
             buffer=self._config.heads.buffer if buffer is None else buffer,
@@ -186,6 +188,7 @@ class HeadMonitor:
         """Wait for the head of a slot, shown by at least `min_nodes` nodes; a later head answers too and says so (C10).
 
         :param deadline: in loop time; `None` is returned then.
+        :raises WatchClosed: when the monitor ends before.
         """
         watcher = self.cache.activity.watcher()
         with anyio.move_on_after(max(0.0, deadline - self.clock.now())):
@@ -244,17 +247,18 @@ class HeadMonitor:
 
     # --- tasks
 
-    async def _guard(self, run: Callable[[], Awaitable[None]]) -> None:
-        """Run a task for ever: a mistake of our own is logged, and the task starts again with backoff."""
-        backoff = Backoff(self.cache.times.backoff)
-        while True:
-            try:
-                await run()
-            except Exception:
-                logger.exception("background task %s", run.__name__)
-            else:
-                return
-            await anyio.sleep(backoff.failed())
+    async def _run(self, cache: HeadCache, supervisor: Supervisor) -> None:
+        watchdog = Watchdog(cache, supervisor)
+        cache.on_pinned = watchdog.wake
+        with self._scope:
+            async with anyio.create_task_group() as tasks:
+
+                def spawn(run: Callable[[], Awaitable[None]]) -> None:
+                    tasks.start_soon(once, run)
+
+                cache.withheld = OptimisticPolls(cache, supervisor, spawn).begin
+                for run in (supervisor.run, watchdog.run, self._settle, self._decide_identity):
+                    tasks.start_soon(for_ever, run, lambda: cache.times.backoff)
 
     async def _settle(self) -> None:
         """Deliver old heads when their burst is over (H13)."""

@@ -1,7 +1,9 @@
 """Asking again for heads that were withheld because they were optimistic: no event says that one became valid (H12)."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+
 import anyio
-from anyio.abc import TaskGroup
 
 from vc_fallback.base.types import HeadSource, NodeId
 from vc_fallback.decide.ledger import NodeHead
@@ -16,12 +18,17 @@ FOR = 1.0
 
 
 class OptimisticPolls:
-    """At most one poller per node; a newer withheld head lengthens its time."""
+    """At most one poller per node; a newer withheld head lengthens its time.
 
-    def __init__(self, cache: HeadCache, supervisor: Supervisor, tasks: TaskGroup) -> None:
+    :param spawn: starts a function as a task.
+    """
+
+    def __init__(
+        self, cache: HeadCache, supervisor: Supervisor, spawn: Callable[[Callable[[], Awaitable[None]]], None]
+    ) -> None:
         self._cache = cache
         self._supervisor = supervisor
-        self._tasks = tasks
+        self._spawn = spawn
         self._until: dict[NodeId, float] = {}
 
     def begin(self, head: NodeHead) -> None:
@@ -34,7 +41,7 @@ class OptimisticPolls:
         if not running or head.source is HeadSource.STREAM:
             self._until[head.node_id] = head.received + FOR * slots.duration
         if not running:
-            self._tasks.start_soon(self._poll, head.node_id)
+            self._spawn(partial(self._poll, head.node_id))
 
     async def _poll(self, node_id: NodeId) -> None:
         cache = self._cache

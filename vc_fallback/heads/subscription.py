@@ -78,11 +78,11 @@ class Subscription:
 
         :raises SubscriptionClosed: when it was closed, and every head from before was read.
         """
-        await anyio.lowlevel.checkpoint_if_cancelled()
+        # Others run before the head is taken: no await may come after that, or a cancellation would lose it.
+        await anyio.lowlevel.checkpoint()
         while True:
             delivered = self._pop()
             if delivered is not None:
-                await anyio.lowlevel.cancel_shielded_checkpoint()
                 return delivered
             if self.close_reason is not None:
                 raise SubscriptionClosed(self.close_reason)

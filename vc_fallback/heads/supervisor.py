@@ -9,7 +9,8 @@ from anyio.abc import TaskGroup
 from vc_fallback.base.backoff import Backoff
 from vc_fallback.base.signals import StreamReason, StreamState
 from vc_fallback.base.types import NodeId, Role
-from vc_fallback.candidates import CandidateList, Member
+from vc_fallback.candidates import Member
+from vc_fallback.decide.ledger import StreamFacts
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.stream import HeadStream
 from vc_fallback.node.client import BeaconNode
@@ -23,8 +24,9 @@ CLOSING_TIME = 1.0
 class _Unit:
     """A stream as a task: cancelled by its scope, awaited by its event."""
 
-    def __init__(self, stream: HeadStream) -> None:
+    def __init__(self, stream: HeadStream, facts: StreamFacts) -> None:
         self.stream = stream
+        self.facts = facts
         self.scope = anyio.CancelScope()
         self.ended = anyio.Event()
         self.reason = StreamReason.CLOSED
@@ -58,10 +60,11 @@ class Supervisor:
         watcher = self._cache.candidates.watch.watcher(seen=False)
         async with anyio.create_task_group() as tasks:
             while True:
-                await self._reconcile(await watcher.wait(), tasks)
+                await watcher.wait()
+                await self._reconcile(tasks)
 
-    async def _reconcile(self, listed: CandidateList, tasks: TaskGroup) -> None:
-        leaving = [unit for unit in self._units.values() if not self._stays(unit.stream, listed)]
+    async def _reconcile(self, tasks: TaskGroup) -> None:
+        leaving = [unit for unit in self._units.values() if not self._stays(unit)]
         for unit in leaving:
             unit.reason = StreamReason.REMOVED
             unit.scope.cancel()
@@ -70,18 +73,23 @@ class Supervisor:
         # The list may have changed while the old streams ended; what counts is the list as it is now.
         for member in self._cache.candidates.current.of(Role.EVENTS):
             if member.node_id not in self._units:
-                unit = _Unit(HeadStream(member.node_id, member.candidate, self._make_node(member), self._cache))
-                self._units[member.node_id] = unit
-                tasks.start_soon(self._guard, unit)
+                self._start(member, tasks)
 
-    def _stays(self, stream: HeadStream, listed: CandidateList) -> bool:
-        member = listed.get(stream.node_id)
-        return (
-            member is not None
-            and member.has(Role.EVENTS)
-            and member.candidate.connection == stream.candidate.connection
-            and stream.born >= self._restart_before
-        )
+    def _start(self, member: Member, tasks: TaskGroup) -> None:
+        try:
+            node = self._make_node(member)
+        except Exception:
+            # The others are followed all the same.
+            logger.exception("%s: cannot be asked", member.node_id)
+            return
+        stream = HeadStream(member.node_id, member.candidate, node, self._cache)
+        unit = self._units[member.node_id] = _Unit(stream, self._cache.ledger.nodes[member.node_id].stream)
+        tasks.start_soon(self._guard, unit)
+
+    def _stays(self, unit: _Unit) -> bool:
+        """Whether a stream goes on: its facts were not purged since it began, not even for the time of one list."""
+        facts = self._cache.ledger.nodes.get(unit.stream.node_id)
+        return facts is not None and facts.stream is unit.facts and unit.stream.born >= self._restart_before
 
     async def _guard(self, unit: _Unit) -> None:
         """Run one stream. A mistake of our own in it costs nobody else anything: it is logged, the stream restarts."""

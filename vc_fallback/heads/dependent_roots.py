@@ -1,0 +1,35 @@
+"""Watches the dependent roots of the delivered chain and tells when one changes (C11)."""
+
+from vc_fallback.base.types import Epoch, Root
+from vc_fallback.decide.delivery import Delivery
+from vc_fallback.decide.dependents import DependentRoots
+from vc_fallback.decide.ledger import Ledger, NodeHead, Standing
+from vc_fallback.heads.telling import Telling
+
+
+class DependentRootWatch:
+    """Looks at every head that says something new."""
+
+    def __init__(self, slots_per_epoch: int, ledger: Ledger, delivery: Delivery, tell: Telling) -> None:
+        self._roots = DependentRoots(slots_per_epoch)
+        self._ledger = ledger
+        self._delivery = delivery
+        self._tell = tell
+
+    def get(self, epoch: Epoch) -> Root | None:
+        """Return the dependent root of an epoch on the delivered chain, or `None` where it is unknown."""
+        return self._roots.get(epoch)
+
+    def look(self, head: NodeHead) -> None:
+        """See whether a head changes what is known; stalled and behind nodes have no say."""
+        if self._delivery.delivered is None or self._roots.settled(head):
+            return
+        heads = [
+            entry
+            for node_id, entry in self._delivery.entries.items()
+            if self._ledger.standing(node_id) is Standing.ELIGIBLE
+            and not entry.optimistic
+            and not self._ledger.nodes[node_id].stream.distrusted
+        ]
+        for change in self._roots.look(self._delivery.delivered.head, heads):
+            self._tell.dependent_root(change)
