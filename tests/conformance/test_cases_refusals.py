@@ -46,7 +46,7 @@ async def test_error_within_the_stream_is_a_failed_subscription() -> None:
             ("head", "chain_reorg"),
             ("head",),
         ]
-        assert 8 <= len(node.opens) <= 4 + 6
+        assert 8 <= len(node.opens) <= 4 + 7
         assert node.opens[0].target == "/eth/v1/events?topics=head&topics=head_v2&topics=chain_reorg"
 
 
