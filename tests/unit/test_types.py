@@ -1,7 +1,7 @@
 """Roots and provenance (rule 1, Q17)."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vc_fallback.base.types import (
@@ -19,6 +19,7 @@ from vc_fallback.base.types import (
 HEX = "0123456789abcdef" * 4
 
 
+@settings(max_examples=30)
 @given(st.binary(min_size=32, max_size=32))
 def test_a_root_is_written_in_lower_case_and_read_in_either(root: bytes) -> None:
     """Roots are 32 bytes inside, `0x…` in lower case at the edges."""
