@@ -250,3 +250,35 @@ async def test_request_carries_what_the_base_url_and_the_node_say() -> None:
             assert request.headers["user-agent"] == "me"
         assert [request.headers["x-key"] for request in seen] == ["k", "other", "k", "k"]
         assert [request.headers.get("content-length") for request in seen] == [None, "0", None, None]
+
+
+async def test_no_error_shows_a_secret() -> None:
+    """Rule 11: neither user-info nor a token in path, query or header, whatever went wrong, whoever looks how deep."""
+    secret = "t0ken"
+    responses = [
+        b"",
+        b"nonsense\r\n\r\n",
+        OK + b"X-Echo: t0ken\x00\r\n\r\n",
+        OK + b"Content-Length: t0ken\r\n\r\n",
+        OK + b"Content-Encoding: t0ken\r\nContent-Length: 1\r\n\r\na",
+        CHUNKED + b"t0ken\r\n",
+        answer(bytes(2000)),
+    ]
+    texts: list[str] = []
+    for data in responses:
+        async with serve(ends(data)) as server:
+            url = server.url.replace("://", f"://{secret}:{secret}@") + f"/{secret}?key={secret}"
+            client = HTTPClient(BaseURL.parse(url), headers=[("X-Key", secret)], limits=WireLimits(body=1000))
+            with pytest.raises(httpx.TransportError) as caught:
+                await client.request("GET", f"/{secret}", query=[(secret, secret)])
+            await client.aclose()
+            with pytest.raises(httpx.TransportError) as closed:
+                await client.request("GET", f"/{secret}")
+            assert secret not in repr(client.statistics())
+            error: BaseException | None = caught.value
+            while error is not None:
+                texts.append(f"{error!r} {error}")
+                error = error.__cause__ or error.__context__
+            texts.append(repr(closed.value))
+    assert len(texts) >= 2 * len(responses)
+    assert not [text for text in texts if secret in text]

@@ -219,3 +219,23 @@ async def test_closing_the_client_ends_a_dial() -> None:
             await client.aclose()
         assert anyio.current_time() == begun
         assert descriptors() == before
+
+
+async def test_socket_is_set_up_for_small_messages_and_for_peers_that_vanish() -> None:
+    """TCP_NODELAY, and keep-alive with its times where the platform has them (H2)."""
+    async with serve(replies(answer())) as server:
+        with await dialling.dial([(socket.AF_INET, ("127.0.0.1", server.port))]) as connected:
+            assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+            assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 15
+            assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == 4
+            assert not connected.getblocking()
+
+
+async def test_proxies_of_the_environment_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Q16."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{unused(1)[0]}")
+    async with serve(replies(answer(b"direct"))) as server, client_of(server) as client:
+        assert (await get(client)).body == b"direct"

@@ -26,6 +26,10 @@ class TLSTruncated(Truncated):
     """A TLS connection ended without close_notify where its end was to be the end of the body."""
 
 
+class UndecodableBody(httpx.RemoteProtocolError, httpx.DecodingError):
+    """A content coding that is not known, is broken, or inflates without measure. Whoever catches either, catches it."""
+
+
 class StaleConnection(httpx.RemoteProtocolError):
     """A kept connection ended before any byte of the response, and the request may not be repeated (Q10)."""
 
