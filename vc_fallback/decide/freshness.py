@@ -46,6 +46,15 @@ def away_too_long(stream: StreamFacts, now: float, times: StreamTimes) -> bool:
     return now >= stream.last_current_at + times.head_silence
 
 
+def verdict_ends(stream: StreamFacts, slots: SlotClock, times: StreamTimes) -> float:
+    """Return the moment in loop time at which the verdict becomes `false` with time alone; infinity where none."""
+    if times.head_silence is None or stream.stalled:
+        return float("inf")
+    if stream.last_current_at is None:
+        return max(stream.started, slots.start_of(Slot(0))) + times.start_grace
+    return float("inf") if stream.standing_connection else stream.last_current_at + times.head_silence
+
+
 class Action(Enum):
     """What the watchdog asks for."""
 
@@ -73,11 +82,13 @@ def watchdog(
     :param newest_elsewhere: the newest slot that any other node shows, or `None`.
     """
     genesis = slots.start_of(Slot(0))
-    next_slot = slots.start_of(Slot(max(0, slots.slot_at(now) + 1)))
+    again = slots.start_of(Slot(max(0, slots.slot_at(now) + 1)))
+    verdict = verdict_ends(stream, slots, times)
+    if verdict > now:
+        again = min(again, verdict)
     if now < genesis or not stream.standing_connection or stream.since is None:
-        return Watch(None, next_slot)
+        return Watch(None, again)
     begun = max(stream.since, genesis)
-    again = next_slot
 
     if times.transport_silence is not None and stream.comments and stream.last_byte is not None:
         dead = stream.last_byte + times.transport_silence
@@ -135,11 +146,26 @@ def announced(stream: StreamFacts, slots: SlotClock) -> Slot:
     head may have been announced just before.
     """
     since = stream.since if stream.since is not None else stream.started
-    if stream.last_head is not None and stream.last_head_at is not None and stream.last_head_at >= since:
+    if stream.last_head is not None and _spoke(stream):
         return stream.last_head.slot
     if stream.baseline is not None:
         return stream.baseline
     return slots.slot_at(since)
+
+
+def unknown_start(stream: StreamFacts) -> bool:
+    """Whether nothing says what the present connection had to announce: no head came, and no poll when it was made.
+
+    A node that was frozen when it was asked takes the subscription up at some later moment, and some say so with their
+    first event only (H2): the next poll is the beginning then, not a head that was left out.
+    """
+    return stream.baseline is None and not _spoke(stream)
+
+
+def _spoke(stream: StreamFacts) -> bool:
+    """Whether a head came on the present connection."""
+    since = stream.since if stream.since is not None else stream.started
+    return stream.last_head_at is not None and stream.last_head_at >= since
 
 
 def judge(own: Slot | None, streamed: Slot, elsewhere: Slot | None) -> Verdict:

@@ -10,7 +10,7 @@ from vc_fallback.base.signals import StreamReason, StreamState
 from vc_fallback.base.types import NodeId, Slot
 from vc_fallback.base.watch import Watch
 from vc_fallback.chain import SlotClock
-from vc_fallback.decide.freshness import Action, Verdict, announced, judge, watchdog
+from vc_fallback.decide.freshness import Action, Verdict, announced, judge, unknown_start, watchdog
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.stream import HeadStream
 from vc_fallback.heads.supervisor import Supervisor
@@ -109,18 +109,21 @@ class Watchdog:
         cache = self._cache
         if not stream.listed:
             return
-        connection = stream.facts.stream.requested
+        facts = stream.facts.stream
+        connection = facts.requested
         header = await stream.polls.head()
         own = header.slot if header is not None else None
         slots = cache.slots
         if slots is None or not self._same(stream, connection):
             return
-        verdict = judge(own, announced(stream.facts.stream, slots), cache.delivery.newest_elsewhere(stream.node_id))
+        if own is not None and unknown_start(facts):
+            facts.baseline = own
+            return
+        verdict = judge(own, announced(facts, slots), cache.delivery.newest_elsewhere(stream.node_id))
         if verdict is Verdict.STALLED and own is not None:
             await anyio.sleep(UNDER_WAY * slots.duration)
-            if not self._same(stream, connection) or announced(stream.facts.stream, slots) >= own:
+            if not self._same(stream, connection) or announced(facts, slots) >= own:
                 return
-        facts = stream.facts.stream
         facts.behind = verdict is Verdict.BEHIND
         if verdict is Verdict.STALLED:
             facts.stalled = True
