@@ -160,6 +160,21 @@ async def test_a_waiter_on_a_watch_that_is_set_all_the_time_lets_others_run() ->
         tasks.cancel_scope.cancel()
 
 
+async def test_an_amended_value_is_no_news() -> None:
+    """G2: the head that is stamped anew wakes nobody and is what the next reader gets."""
+    watch = Watch("a")
+    watcher, newcomer = watch.watcher(), watch.watcher(seen=False)
+    watch.amend("b")
+    assert (watch.value, watch.version, watcher.changed) == ("b", 0, False)
+    assert await newcomer.wait() == "b"
+    with anyio.move_on_after(0.01) as scope:
+        await watcher.wait()
+    assert scope.cancelled_caught
+    watch.set("c")
+    watch.amend("d")
+    assert await watcher.wait() == "d"
+
+
 async def test_waiters_are_independent() -> None:
     """C9, C8: each has its own version."""
     watch = Watch(0)
