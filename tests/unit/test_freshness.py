@@ -3,6 +3,7 @@
 Times are written in slots after genesis; a stream is described by what is known of it.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,8 @@ from vc_fallback.decide.freshness import (
     judge,
     state_of,
     subscription_healthy,
+    unknown_start,
+    verdict_ends,
     watchdog,
 )
 from vc_fallback.decide.ledger import NodeHead, StreamFacts
@@ -115,6 +118,29 @@ def test_with_the_watchdog_off_there_is_no_verdict() -> None:
         assert healthy(facts, 50.0, off) is None
         assert look(facts, 49, 18.0, off) is None
     assert away_too_long(stream(head=11, state=StreamState.BACKOFF, requested=None), 9e9, off) is False
+
+
+@pytest.mark.parametrize(
+    ("facts", "ends"),
+    [
+        pytest.param(stream(), 13.0, id="with the start-up grace"),
+        pytest.param(stream(started=-5.0, requested=-5.0), 3.0, id="which begins at genesis"),
+        pytest.param(stream(head=11), math.inf, id="not while a connection stands"),
+        pytest.param(stream(head=11, state=StreamState.BACKOFF, requested=None), 11 + 1 / 3 + 2.5, id="2½ slots away"),
+        pytest.param(stream(head=11, stalled=True), math.inf, id="it is false already"),
+    ],
+)
+def test_when_a_verdict_ends_with_time_alone(facts: StreamFacts, ends: float) -> None:
+    """H6: then it is told, not at the next slot; and the watchdog is looked at by then."""
+    moment = verdict_ends(facts, SLOTS, TIMES)
+    assert moment == pytest.approx(ends * SLOT)
+    if moment == math.inf:
+        assert healthy(facts, 1e6) is healthy(facts, 12.0)
+        return
+    before = moment - 0.001
+    assert subscription_healthy(facts, before, SLOTS, TIMES) is not False
+    assert subscription_healthy(facts, moment, SLOTS, TIMES) is False
+    assert watchdog(facts, None, before, SLOTS, TIMES).again <= moment
 
 
 def test_until_the_chain_is_known_there_is_no_verdict() -> None:
@@ -271,6 +297,22 @@ def test_what_a_verification_means(own: int | None, streamed: int, elsewhere: in
 def test_what_a_connection_has_announced(facts: StreamFacts, slot: int) -> None:
     """H5, H14: a poll is compared with what this connection could have announced."""
     assert announced(facts, SLOTS) == slot
+
+
+@pytest.mark.parametrize(
+    ("facts", "unknown"),
+    [
+        (stream(), True),
+        (stream(baseline=Slot(9)), False),
+        (stream(head=20), False),
+        (stream(head=20, requested=25.0), True),
+        (stream(head=20, requested=25.0, opened=26.0, baseline=Slot(20)), False),
+        (stream(head=20, requested=15.0, opened=26.0), True),
+    ],
+)
+def test_whether_anything_says_what_a_connection_had_to_announce(facts: StreamFacts, unknown: bool) -> None:
+    """H2, H14: a head on it, or a poll when it was made."""
+    assert unknown_start(facts) is unknown
 
 
 def test_a_connection_opened_after_the_head_of_its_slot_is_not_stalled_by_missed_slots() -> None:
