@@ -105,6 +105,8 @@ LINES: dict[str, dict[str, Check]] = {
         "failures": _count,
         "retry_in": _or_null(_number),
     },
+    "held": {**_TIMES, "node": _text, "slot": _whole, "block": _root},
+    "gate": {**_TIMES, "open": _flag, "holder": _or_null(_text), "reason": _text},
     "generation": {
         **_TIMES,
         "generation": _count,
@@ -140,4 +142,6 @@ def check_line(text: str) -> dict[str, Any]:
     assert list(line) == list(keys), text
     for key, check in keys.items():
         assert check(line[key]), f"{key} in {text}"
+    if line["type"] == "gate":
+        assert line["open"] is (line["holder"] is None), text
     return line

@@ -10,8 +10,10 @@ import pytest
 from tests.json_schema import LINES, check_line
 from vc_fallback.base.signals import (
     DependentRootChanged,
+    GateChanged,
     GenerationChanged,
     HeadDelivered,
+    HeadHeld,
     HeadOutcome,
     NodeHeadSeen,
     Quarantined,
@@ -22,6 +24,10 @@ from vc_fallback.base.signals import (
     StreamState,
 )
 from vc_fallback.base.types import Epoch, HeadSource, NodeId, PayloadStatus, Root, Slot, Tier
+from vc_fallback.chain import ChainIdentity, SlotClock
+from vc_fallback.config import StreamSettings, StreamTimes
+from vc_fallback.decide.gate import gate
+from vc_fallback.decide.ledger import Ledger, NodeFacts, NodeHead, StreamFacts
 from vc_fallback.observe.jsonl import JsonLines
 
 A, B = NodeId("a"), NodeId("b")
@@ -167,6 +173,21 @@ def test_a_generation_says_who_came_left_changed_and_stayed() -> None:
     }
 
 
+def test_a_head_that_is_held_back_has_a_line() -> None:
+    """C5."""
+    (line,) = Lines().of(HeadHeld(4.0, B, Slot(9), ROOT))
+    assert line == {"type": "held", "time": UNIX + 4, "node": "b", "slot": 9, "block": "0x" + "ab" * 32}
+
+
+def test_the_gate_has_a_holder_while_it_is_closed_and_a_reason_always() -> None:
+    """C5, C6."""
+    closed, opened = Lines().of(
+        GateChanged(5.0, False, A, "held by a primary"), GateChanged(6.0, True, None, "a: stream stalled")
+    )
+    assert closed == {"type": "gate", "time": UNIX + 5, "open": False, "holder": "a", "reason": "held by a primary"}
+    assert opened == {"type": "gate", "time": UNIX + 6, "open": True, "holder": None, "reason": "a: stream stalled"}
+
+
 def test_the_summary_counts_heads_reconnects_stalls_and_knows_the_last_slot() -> None:
     lines = Lines()
     lines.of(
@@ -250,6 +271,7 @@ def test_every_line_fits_the_schema_used_by_the_tests_of_the_command() -> None:
     lines.of(*(seen(outcome=outcome) for outcome in HeadOutcome))
     lines.of(*(stream(state, reason) for state in StreamState for reason in StreamReason))
     lines.of(GenerationChanged(3.0, 2, (A,), (B,), (), ()))
+    lines.of(HeadHeld(4.0, B, Slot(9), ROOT), GateChanged(5.0, False, A, "held"), GateChanged(6.0, True, None, ""))
     for text in [*lines.written, lines.observer.summary(30.0)]:
         check_line(text)
 
@@ -281,3 +303,49 @@ def test_the_documentation_lists_every_type_key_and_word() -> None:
         (section,) = re.findall(rf"^## `{kind}`.*?(?=^## |\Z)", document, re.MULTILINE | re.DOTALL)
         own = set(keys) - {"type", "time", "received"}
         assert own <= set(re.findall(r"`([a-z_]+)`", section)), kind
+
+
+CHAIN = ChainIdentity(genesis_time=0.0, genesis_validators_root=ROOT, slot_duration=12.0)
+
+
+@pytest.mark.parametrize(
+    ("facts", "last"),
+    [
+        pytest.param(None, 100, id="new in the list"),
+        pytest.param({"identity": None}, 100, id="not verified"),
+        *(pytest.param({"state": state}, 100, id=state) for state in StreamState),
+        pytest.param({"last_current_at": None}, 100, id="not fresh"),
+        pytest.param({"behind": True, "state": StreamState.OPEN}, 100, id="behind by its own word"),
+        pytest.param({}, None, id="no usable head"),
+        pytest.param({}, 97, id="three slots behind"),
+    ],
+)
+def test_the_documentation_has_the_words_of_every_reason_of_the_gate(
+    facts: dict[str, Any] | None, last: int | None
+) -> None:
+    document = (Path(__file__).parents[2] / "docs" / "json-lines.md").read_text()
+    (section,) = re.findall(r"^## `gate`.*?(?=^## |\Z)", document, re.MULTILINE | re.DOTALL)
+    listed = set(re.findall(r"`([^`]+)`", section))
+    head = NodeHead(A, Slot(last or 0), ROOT, received=1_200.0)
+    ledger = Ledger(chain=CHAIN)
+    if facts is not None:
+        values: dict[str, Any] = {"started": 0.0, "opened": 1.0, "state": StreamState.FRESH, "last_current_at": 1_200.0}
+        stream = StreamFacts(**values | {key: value for key, value in facts.items() if key != "identity"})
+        ledger.nodes[A] = NodeFacts(stream, identity=facts.get("identity", CHAIN))
+    found = gate(
+        [A],
+        ledger,
+        {} if last is None else {A: head},
+        Slot(100),
+        1_201.0,
+        SlotClock(CHAIN, offset=0.0),
+        StreamTimes.of(StreamSettings(), 12.0),
+    )
+    assert found.reason.removeprefix("a: ") in listed
+    assert found.reason.startswith("a: ") is found.open
+
+
+def test_the_documentation_has_the_reason_of_a_list_without_primaries() -> None:
+    times = StreamTimes.of(StreamSettings(), 12.0)
+    assert gate([], Ledger(), {}, None, 0.0, SlotClock(CHAIN, 0.0), times).reason == "no primary"
+    assert "`no primary`" in (Path(__file__).parents[2] / "docs" / "json-lines.md").read_text()

@@ -5,6 +5,8 @@ import logging
 import pytest
 
 from vc_fallback.base.signals import (
+    DependentRootChanged,
+    GateChanged,
     GenerationChanged,
     HeadOutcome,
     NodeHeadSeen,
@@ -14,7 +16,7 @@ from vc_fallback.base.signals import (
     StreamReason,
     StreamState,
 )
-from vc_fallback.base.types import HeadSource, NodeId, Root, Slot, Tier
+from vc_fallback.base.types import Epoch, HeadSource, NodeId, Root, Slot, Tier
 from vc_fallback.observe.log import FailureLog
 
 A = NodeId("a:1")
@@ -139,6 +141,24 @@ def test_quarantine_is_an_error_once_for_each_mismatch(log: Log) -> None:
     errors = [text for level, text in log.records() if level == logging.ERROR]
     assert [text.rpartition(": ")[2] for text in errors] == ["genesis_time differs", "preset differs", "preset differs"]
     assert (logging.INFO, "a:1: fits the chain again") in log.records()
+
+
+def test_a_gate_that_opens_is_a_warning_and_one_that_closes_is_not(log: Log) -> None:
+    """C5, C6."""
+    log.observer(GateChanged(1.0, False, A, "held by a primary"))
+    log.observer(GateChanged(2.0, True, None, "a:1: stream stalled"))
+    assert log.records() == [
+        (logging.INFO, "tier gate closed, held by a:1"),
+        (logging.WARNING, "tier gate open, heads of fallbacks are delivered: a:1: stream stalled"),
+    ]
+
+
+def test_a_changed_dependent_root_is_info(log: Log) -> None:
+    """C11."""
+    log.observer(DependentRootChanged(1.0, Epoch(3), Root(bytes(32)), Root(b"\x01" * 32), (A,)))
+    ((level, text),) = log.records()
+    assert level == logging.INFO
+    assert text == f"dependent root of epoch 3: 0x{'00' * 32} became 0x{'01' * 32}, shown by [a:1]"
 
 
 def test_a_new_generation_is_info(log: Log) -> None:

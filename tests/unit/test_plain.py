@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from vc_fallback.base.signals import (
+    DependentRootChanged,
+    GateChanged,
     GenerationChanged,
     HeadDelivered,
     HeadOutcome,
@@ -16,7 +18,7 @@ from vc_fallback.base.signals import (
     StreamReason,
     StreamState,
 )
-from vc_fallback.base.types import HeadSource, NodeId, PayloadStatus, Root, Slot, Tier
+from vc_fallback.base.types import Epoch, HeadSource, NodeId, PayloadStatus, Root, Slot, Tier
 from vc_fallback.observe.plain import PlainLines
 
 A, B = NodeId("a:1"), NodeId("b:1")
@@ -151,6 +153,21 @@ def test_quarantine_is_said_with_its_reason_and_its_end() -> None:
     first, second = Lines().of(Quarantined(1.0, A, 1, "genesis_time differs"), Quarantined(2.0, A, 1, ""))
     assert first.endswith("chain   a:1  quarantined: genesis_time differs")
     assert second.endswith("chain   a:1  fits the chain again")
+
+
+def test_the_gate_says_who_holds_it_or_why_it_is_open() -> None:
+    """C5, C6."""
+    closed, opened = Lines().of(
+        GateChanged(1.0, False, A, "held by a primary"), GateChanged(2.0, True, None, "a:1: stream stalled")
+    )
+    assert closed == "12:00:01.000  gate    closed, held by a:1"
+    assert opened == "12:00:02.000  gate    open, heads of fallbacks are delivered: a:1: stream stalled"
+
+
+def test_a_changed_dependent_root_is_one_line() -> None:
+    """C11."""
+    (line,) = Lines().of(DependentRootChanged(1.0, Epoch(3), ROOT, Root(bytes.fromhex("CD" * 32)), (A, B)))
+    assert line == "12:00:01.000  roots   epoch 3  0xabababab… became 0xcdcdcdcd…  shown by a:1, b:1"
 
 
 def test_the_start_names_the_nodes_and_then_the_chain() -> None:

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from vc_fallback.base.signals import (
+    GateChanged,
     GenerationChanged,
     HeadDelivered,
+    HeadHeld,
     NodeHeadSeen,
     Signal,
     Started,
@@ -44,6 +46,10 @@ class JsonLines:
                 self._line("stream", signal.at, None, _stream(signal))
             case GenerationChanged():
                 self._line("generation", signal.at, None, _generation(signal))
+            case HeadHeld():
+                self._line("held", signal.at, None, _held(signal))
+            case GateChanged():
+                self._line("gate", signal.at, None, _gate(signal))
             case Started():
                 self._line("start", signal.at, None, _start(signal))
 
@@ -130,6 +136,14 @@ def _generation(signal: GenerationChanged) -> dict[str, Any]:
         "changed": list(signal.changed),
         "kept": list(signal.kept),
     }
+
+
+def _held(signal: HeadHeld) -> dict[str, Any]:
+    return {"node": signal.node_id, "slot": signal.slot, "block": root_hex(signal.root)}
+
+
+def _gate(signal: GateChanged) -> dict[str, Any]:
+    return {"open": signal.open, "holder": signal.holder, "reason": shown(signal.reason)}
 
 
 def _seconds(value: float) -> float:

@@ -8,6 +8,8 @@ import logging
 from dataclasses import dataclass
 
 from vc_fallback.base.signals import (
+    DependentRootChanged,
+    GateChanged,
     GenerationChanged,
     HeadOutcome,
     NodeHeadSeen,
@@ -18,7 +20,7 @@ from vc_fallback.base.signals import (
     StreamReason,
     StreamState,
 )
-from vc_fallback.base.types import HeadSource, NodeId
+from vc_fallback.base.types import HeadSource, NodeId, root_hex
 from vc_fallback.observe.words import shown
 
 logger = logging.getLogger(__name__)
@@ -61,8 +63,21 @@ class FailureLog:
                 )
                 for node_id in signal.removed:
                     self._streams.pop(node_id, None)
+            case GateChanged():
+                if signal.open:
+                    logger.warning("tier gate open, heads of fallbacks are delivered: %s", shown(signal.reason))
+                else:
+                    logger.info("tier gate closed, held by %s", signal.holder)
             case Quarantined():
                 self._quarantined(signal)
+            case DependentRootChanged():
+                logger.info(
+                    "dependent root of epoch %d: %s became %s, shown by [%s]",
+                    signal.epoch,
+                    root_hex(signal.old),
+                    root_hex(signal.new),
+                    ", ".join(signal.nodes),
+                )
             case Started():
                 if signal.genesis_time is None:
                     logger.info("following %d nodes, their chain is not known yet", len(signal.nodes))
