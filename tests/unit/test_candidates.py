@@ -34,9 +34,6 @@ def refused(*candidates: Candidate) -> ConfigurationError:
     return caught.value
 
 
-# --- I3: node ids
-
-
 @pytest.mark.parametrize(
     ("urls", "expected"),
     [
@@ -95,9 +92,6 @@ def test_a_name_that_is_another_nodes_derived_id_is_taken() -> None:
     assert refused(at("http://bn2", name), derived).field == "candidates[1].name"
 
 
-# --- G1: merging
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [("http://bn1:5052", "http://bn1:5052/"), ("http://bn1", "HTTP://BN1:80"), ("https://bn1/p", "https://bn1:443/p/")],
@@ -122,9 +116,6 @@ def test_of_merged_candidates_the_first_ones_settings_stand_and_roles_add_up() -
 def test_other_credentials_are_another_candidate() -> None:
     """I3, rule 1: two accounts at one provider are two limits, and neither is dropped in silence."""
     assert len(ids(at("https://u:1@bn1"), at("https://u:2@bn1"))) == 2
-
-
-# --- scenario 8
 
 
 @pytest.mark.parametrize(
@@ -191,9 +182,6 @@ def test_headers_that_can_be_sent(name: str, value: str, good: bool) -> None:
         return
     with pytest.raises(ValueError, match="a header's"):
         check_headers([(name, value)])
-
-
-# --- generation
 
 
 def test_every_update_bumps_the_generation_also_when_nobody_watches() -> None:

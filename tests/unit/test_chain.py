@@ -31,9 +31,6 @@ def clock(duration: float, offset: float) -> SlotClock:
     return SlotClock(replace(CHAIN, slot_duration=duration), offset)
 
 
-# --- slots
-
-
 @settings(max_examples=250)
 @given(st.sampled_from(DURATIONS), st.sampled_from(OFFSETS), st.integers(-10, 2000) | st.integers(0, 2**32))
 def test_whoever_wakes_at_the_start_of_a_slot_is_in_it(duration: float, offset: float, slot: int) -> None:
@@ -86,9 +83,6 @@ def test_a_moment_may_be_measured_against_any_slot() -> None:
     assert slots.into_slot(1215.0, Slot(100)) == 15.0
 
 
-# --- epochs
-
-
 @pytest.mark.parametrize(
     ("epoch", "slot"),
     [
@@ -131,9 +125,6 @@ def test_where_forks_come_together_the_last_one_holds() -> None:
     """Devnets begin with several forks at epoch 0."""
     altair, capella = replace(ALTAIR, epoch=Epoch(0)), replace(CAPELLA, epoch=Epoch(0))
     assert replace(CHAIN, forks=(PHASE0, altair, capella)).fork_at(Epoch(0)) is capella
-
-
-# --- N7
 
 
 @pytest.mark.parametrize(
@@ -203,9 +194,6 @@ def test_an_identity_can_be_hashed_and_due_times_are_no_part_of_it() -> None:
     """I1: identities are counted and compared."""
     assert hash(CHAIN) == hash(replace(CHAIN, due_bps={"a": 1}))
     assert replace(CHAIN, due_bps={"a": 1}) == CHAIN
-
-
-# --- known networks
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,6 @@ def refused(values: Any) -> ConfigurationError:
     return caught.value
 
 
-# --- good settings
-
-
 def test_defaults() -> None:
     """G6, H2, H4–H6, H13, Q15: the numbers of the requirements."""
     config = FallbackConfig.of({})
@@ -111,8 +108,6 @@ def test_every_known_network_can_be_named(name: str) -> None:
     """I1."""
     assert FallbackConfig.of({"network": name}).identity() is NETWORKS[name]
 
-
-# --- bad settings
 
 TIMES = [
     "connect_timeout",
@@ -269,9 +264,6 @@ def test_no_secret_stands_in_a_repr() -> None:
     config = FallbackConfig.of(one(url="https://user:SECRET@bn1/SECRET?k=SECRET", headers={"X-Api-Key": "SECRET"}))
     for shown in (repr(config), str(config), config.model_dump_json(), repr(config.candidate_list())):
         assert "SECRET" not in shown
-
-
-# --- scaling
 
 
 @pytest.mark.parametrize(

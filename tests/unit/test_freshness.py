@@ -61,9 +61,6 @@ def healthy(facts: StreamFacts, at: float, times: StreamTimes = TIMES) -> bool |
     return subscription_healthy(facts, at * SLOT, SLOTS, times)
 
 
-# --- H6: current heads
-
-
 @pytest.mark.parametrize(
     ("slot", "current"),
     [(98, False), (99, True), (100, True), (101, True), (102, False), (2**64 - 1, False), (2**80, False), (0, False)],
@@ -72,9 +69,6 @@ def test_a_current_head_is_of_this_slot_or_the_one_before(slot: int, current: bo
     """H6, H13: an early head counts too; one that is refused keeps no stream fresh."""
     for into in (0.0, 0.5, 0.999):
         assert is_current(Slot(slot), (100 + into) * SLOT, SLOTS) is current
-
-
-# --- H6: the verdict
 
 
 @pytest.mark.parametrize(
@@ -155,8 +149,6 @@ def test_an_open_connection_is_shown_as_open_or_fresh(verdict: bool | None, stat
     """Words of the design: fresh has delivered a head within its limit."""
     assert state_of(verdict) is state
 
-
-# --- H5: the clocks
 
 COMMENTING = stream(head=20, comments=3, last_byte=20.5)
 
@@ -252,9 +244,6 @@ def test_the_clocks_follow_the_slot() -> None:
     assert watchdog(facts, None, 24.9, slots, times).due is None
     assert watchdog(facts, None, 25.0, slots, times).due is VERIFY
     assert watchdog(facts, None, 37.0, slots, times).due is REPLACE
-
-
-# --- H5: what a verification means
 
 
 @pytest.mark.parametrize(
