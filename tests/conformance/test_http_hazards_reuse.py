@@ -1,10 +1,9 @@
-"""Hazards 12 to 14: kept connections that are no longer good, and answers that come before the request is written."""
+"""Hazards 12, 13 and 17: kept connections that are no longer good, and the queue for a slot."""
 
 from functools import partial
 from typing import Any
 
 import anyio
-import httpx
 import pytest
 
 from tests.rawserver import Handler, RawConnection, answer, replies, serve
@@ -20,7 +19,6 @@ def anyio_backend(virtual_time_backend: tuple[str, dict[str, Any]]) -> tuple[str
     return virtual_time_backend
 
 
-BODY = bytes(30 * 1024 * 1024)
 REQUEST_TIMEOUT = answer(status="408 Request Timeout", headers="Connection: close\r\n")
 
 
@@ -98,25 +96,6 @@ async def test_post_is_repeated_only_where_the_caller_said_so() -> None:
         assert (len(server.connections), client.statistics().open) == (1, 0)
 
 
-async def test_large_post_on_a_stale_connection_is_repeated_where_the_caller_said_so() -> None:
-    """Hazard 13 and 14: the connection dies while the body is written."""
-
-    async def handler(connection: RawConnection) -> None:
-        if connection.number:
-            await connection.send(answer(str(len((await connection.request()).body)).encode()))
-            return
-        await connection.request()
-        await connection.send(answer())
-        await connection.receive()
-        connection.reset()
-
-    async with serve(handler) as server, client_of(server) as client:
-        await get(client)
-        with anyio.fail_after(10):
-            response = await client.request("POST", "/", body=BODY, repeatable=True)
-        assert (response.body, response.attempts) == (str(len(BODY)).encode(), 2)
-
-
 @pytest.mark.parametrize("parting", [b"H", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"])
 async def test_nothing_is_repeated_after_a_byte_of_the_response(parting: bytes) -> None:
     """Hazard 13."""
@@ -176,57 +155,6 @@ async def test_newest_idle_connection_is_used_first_and_old_ones_not_at_all() ->
         await anyio.sleep(0.35)
         await get(client)
         assert client.statistics().dials == 4
-
-
-@pytest.mark.parametrize("status", ["413 Payload Too Large", "200 OK"])
-@pytest.mark.parametrize("then", ["close", "keep", "reset"])
-async def test_answer_that_comes_before_the_body_is_written(status: str, then: str) -> None:
-    """Hazard 14: the answer counts; the connection is not used again."""
-
-    async def handler(connection: RawConnection) -> None:
-        await connection.receive()
-        await connection.send(answer(b"early", status=status))
-        if then == "keep":
-            await anyio.sleep(5)
-        await anyio.sleep(0.02)
-        if then == "reset":
-            connection.reset()
-
-    async with serve(handler) as server, client_of(server) as client:
-        for number in range(2):
-            with anyio.fail_after(5):
-                response = await client.request("POST", "/", body=BODY)
-            assert (response.status, response.body) == (int(status[:3]), b"early")
-            assert (client.statistics().open, len(server.connections)) == (0, number + 1)
-
-
-async def test_reset_while_the_body_is_written_is_an_error() -> None:
-    """Hazard 14: an early RST with no answer."""
-
-    async def handler(connection: RawConnection) -> None:
-        await connection.receive()
-        connection.reset()
-
-    async with serve(handler) as server, client_of(server) as client:
-        with anyio.fail_after(5), pytest.raises((httpx.WriteError, httpx.ReadError)):
-            await client.request("POST", "/", body=BODY)
-        assert client.statistics().open == 0
-
-
-async def test_large_body_to_a_slow_reader_arrives_whole() -> None:
-    """Hazard 14: a full socket is waited for."""
-
-    async def handler(connection: RawConnection) -> None:
-        for _ in range(10):
-            connection.buffer += await connection.receive()
-            await anyio.sleep(0.01)
-        request = await connection.request()
-        assert request.body == BODY
-        await connection.send(answer(b"whole"))
-
-    async with serve(handler) as server, client_of(server) as client:
-        with anyio.fail_after(10):
-            assert (await client.request("POST", "/", body=BODY)).body == b"whole"
 
 
 async def test_callers_beyond_the_limit_wait_in_order_and_a_cancelled_one_loses_no_slot() -> None:

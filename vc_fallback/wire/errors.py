@@ -27,7 +27,7 @@ class TLSTruncated(Truncated):
 
 
 class UndecodableBody(httpx.RemoteProtocolError, httpx.DecodingError):
-    """A content coding that is not known, is broken, or inflates without measure. Whoever catches either, catches it."""
+    """A content coding that is not known, is broken, or inflates without measure."""
 
 
 class StaleConnection(httpx.RemoteProtocolError):
