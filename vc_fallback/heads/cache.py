@@ -12,6 +12,7 @@ from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.config import MAINNET_SLOT, FallbackConfig, StreamTimes
 from vc_fallback.decide.delivery import Decision, Delivered, Delivery
 from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
+from vc_fallback.decide.health import unhealthy
 from vc_fallback.decide.identity import agreed_identity
 from vc_fallback.decide.ledger import CONNECTED, Ledger, NodeFacts, NodeHead, StreamFacts
 from vc_fallback.heads.dependent_roots import DependentRootWatch
@@ -41,6 +42,8 @@ class HeadCache:
         """Set on every delivery and every vote."""
         self.settle: Watch[None] = Watch(None)
         """Set when an old head begins to wait for its burst to end."""
+        self.unwell: Watch[None] = Watch(None)
+        """Set when a stream has ended: its node is checked soon (N4)."""
         self.answers: Watch[None] = Watch(None)
         """Set whenever a node has said which chain it is on."""
         self.on_pinned: Callable[[], None] = lambda: None
@@ -94,7 +97,8 @@ class HeadCache:
         listed = self.candidates.current
         members = listed.of(Role.EVENTS, Tier.PRIMARY) or listed.of(Role.EVENTS)
         known = {n: facts.identity for n, facts in self.ledger.nodes.items() if facts.identity is not None}
-        chain = agreed_identity(known, [member.node_id for member in members], waited=waited)
+        primaries = [member.node_id for member in members]
+        chain = agreed_identity(known, primaries, waited=waited, unix=self.clock.unix())
         if chain is not None and self.ledger.chain is None:
             self.pin(chain)
 
@@ -278,6 +282,17 @@ class HeadCache:
                 never = facts.stream.last_current_at is None
                 reason = StreamReason.START_GRACE_OVER if never else StreamReason.HEAD_SILENCE
             self.tell.stream(node_id, reason)
+
+    def judge_health(self, node_id: NodeId) -> None:
+        """See what a node's checks say of its health now (N1)."""
+        facts = self.ledger.nodes[node_id]
+        top = self._gate.tip(self.clock.now(), self.slots) if self.slots is not None else None
+        reason = unhealthy(facts.health, top)
+        changed = bool(reason) != bool(facts.unhealthy)
+        facts.unhealthy = reason
+        if changed:
+            self.tell.health(node_id, reason)
+            self.reconsider()
 
     # --- subscribers
 

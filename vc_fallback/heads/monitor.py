@@ -20,6 +20,7 @@ from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.background import for_ever, once
 from vc_fallback.heads.cache import HeadCache
+from vc_fallback.heads.checks import Checks
 from vc_fallback.heads.optimistic import OptimisticPolls
 from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.heads.subscription import OnFull, Subscription
@@ -257,7 +258,8 @@ class HeadMonitor:
                     tasks.start_soon(once, run)
 
                 cache.withheld = OptimisticPolls(cache, supervisor, spawn).begin
-                for run in (supervisor.run, watchdog.run, self._settle, self._decide_identity):
+                checks = Checks(cache, supervisor)
+                for run in (supervisor.run, watchdog.run, checks.run, self._settle, self._decide_identity):
                     tasks.start_soon(for_ever, run, lambda: cache.times.backoff)
 
     async def _settle(self) -> None:

@@ -1,5 +1,7 @@
 """A head stream: one candidate's subscription, which connects again by itself (H1–H10, H14, H15)."""
 
+from collections.abc import Callable
+
 import anyio
 from anyio.abc import TaskGroup
 
@@ -42,6 +44,7 @@ class HeadStream:
         self._checks: TaskGroup | None = None
         """Of the stream: what is asked goes on over the end of a connection."""
         self._over = anyio.Event()
+        self._nudged: Callable[[], None] | None = None
         self._replacement_tried = 0.0
         self._gave_current = False
         """Whether the connection before the present one gave a current head."""
@@ -179,24 +182,16 @@ class HeadStream:
         self._backoff.policy = times.backoff
         wait = self._backoff.failed(at_least=end.retry_after or 0.0)
         self._enter(StreamState.BACKOFF, end.reason, end.detail, retry_in=wait)
-        async with anyio.create_task_group() as tasks:
-            if end.reason in WORTH_A_CHECK and end.retry_after is None:
-                tasks.start_soon(self._check_until_good, tasks)
+        self._cache.unwell.set(None)
+        with anyio.CancelScope() as scope:
+            self._nudged = scope.cancel if end.reason in WORTH_A_CHECK and end.retry_after is None else None
             await anyio.sleep(wait)
-            tasks.cancel_scope.cancel()
+        self._nudged = None
 
-    async def _check_until_good(self, tasks: TaskGroup) -> None:
-        """Check the node as an unhealthy one is (N2): every 2 s, backing off to 60 s while it errs."""
-        policy = self._cache.times.check
-        backoff = Backoff(policy)
-        while True:
-            await anyio.sleep(backoff.failed())
-            try:
-                await self.node.syncing(self._cache.times.verify_timeout)
-            except NodeError:
-                continue
-            tasks.cancel_scope.cancel()
-            return
+    def nudge(self) -> None:
+        """Take a good check of the node: a stream that waits because its node was out of reach tries at once (H4)."""
+        if self._nudged is not None:
+            self._nudged()
 
     async def _look_at_version(self) -> None:
         """Before a reduced set of topics is asked for, see whether the node is still the one that refused the rest."""

@@ -21,6 +21,15 @@ class TierGate:
         self._tell = tell
         self._gate = Gate(open=True, holder=None, reason="no primary")
 
+    def tip(self, now: float, slots: SlotClock) -> Slot | None:
+        """Return the tip of what the nodes of the pinned chain show (N5)."""
+        heights = [
+            head.slot
+            for node_id, head in self._delivery.entries.items()
+            if self._ledger.standing(node_id) in (Standing.ELIGIBLE, Standing.HELD)
+        ]
+        return tip(heights, slots.slot_at(now))
+
     def look(self, now: float, slots: SlotClock, times: StreamTimes) -> bool:
         """Evaluate it; return whether it has just opened."""
         listed = self._candidates.current
@@ -28,13 +37,8 @@ class TierGate:
         if not fallbacks:
             self._ledger.held = fallbacks
             return False
-        heights = [
-            head.slot
-            for node_id, head in self._delivery.entries.items()
-            if self._ledger.standing(node_id) in (Standing.ELIGIBLE, Standing.HELD)
-        ]
         primaries = [member.node_id for member in listed.of(Role.EVENTS, Tier.PRIMARY)]
-        top = tip(heights, Slot(slots.slot_at(now)))
+        top = self.tip(now, slots)
         before, self._gate = self._gate, gate(primaries, self._ledger, self._delivery.usable, top, now, slots, times)
         self._ledger.held = frozenset() if self._gate.open else fallbacks
         if (self._gate.open, self._gate.holder) != (before.open, before.holder):
