@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from vc_fallback.base.types import FAR_FUTURE_EPOCH, Epoch, Root, Slot
+from vc_fallback.base.types import FAR_FUTURE_EPOCH, Epoch, Root, Slot, parse_root
 from vc_fallback.chain import ChainIdentity, Fork
-from vc_fallback.node.scalars import flag, root, uint64
+from vc_fallback.node.scalars import flag, uint64
 
 JSON = Mapping[str, Any]
 
@@ -61,7 +61,7 @@ def parse_genesis(data: JSON) -> Genesis:
 
     :raises ValueError, KeyError, TypeError: when it does not follow the API.
     """
-    return Genesis(uint64(data["genesis_time"]), root(data["genesis_validators_root"]))
+    return Genesis(uint64(data["genesis_time"]), parse_root(data["genesis_validators_root"]))
 
 
 def parse_header(answer: JSON) -> HeadHeader:
@@ -72,7 +72,7 @@ def parse_header(answer: JSON) -> HeadHeader:
     data = answer["data"]
     return HeadHeader(
         slot=Slot(uint64(data["header"]["message"]["slot"])),
-        root=root(data["root"]),
+        root=parse_root(data["root"]),
         optimistic=flag(answer.get("execution_optimistic")),
     )
 
