@@ -8,7 +8,7 @@ from vc_fallback.base.backoff import Backoff
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import HeadSource
 from vc_fallback.candidates import Candidate
-from vc_fallback.decide.ledger import NodeHead
+from vc_fallback.decide.ledger import NodeHead, StreamFacts
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.models import HeadHeader
@@ -88,7 +88,8 @@ class NodePolls:
 
     async def baseline(self) -> None:
         """Note the node's head at the beginning of a connection (H14): what the stream need not announce."""
-        if self._baseline_under_way:
+        # Asked for when the request is sent and again at the response; one answer is enough.
+        if self._baseline_under_way or not self._listed or self._stream.baseline is not None:
             return
         self._baseline_under_way = True
         try:
@@ -96,7 +97,11 @@ class NodePolls:
         finally:
             self._baseline_under_way = False
         if header is not None and self._listed:
-            self._cache.ledger.nodes[self.node.node_id].stream.baseline = header.slot
+            self._stream.baseline = header.slot
+
+    @property
+    def _stream(self) -> StreamFacts:
+        return self._cache.ledger.nodes[self.node.node_id].stream
 
     async def _refresh(self) -> None:
         await self.head()
