@@ -112,7 +112,8 @@ class HTTPClient:
         :raises httpx.ConnectTimeout, httpx.ConnectError: no connection; `TLSError` and `CertificateError` among them.
         :raises httpx.TransportError: what else went wrong; see `vc_fallback.wire.errors`.
         """
-        place = Place(self._url, self._url.target(path, query))
+        url = self._url
+        place = Place(url, url.target(path, query) if query or url.query else url.prefix + path)
         if repeatable is None:
             repeatable = method in _REPEATABLE
         slots = self._slots

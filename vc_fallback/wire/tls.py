@@ -13,7 +13,8 @@ from vc_fallback.base.errors import ConfigurationError
 from vc_fallback.candidates import TLSSettings
 from vc_fallback.wire.errors import CertificateError, TLSError
 
-_READ = 256 * 1024
+# One record's worth: no read gives more, and the buffer for it is reserved whole each time.
+_READ = 16 * 1024
 
 
 def tls_context(settings: TLSSettings = TLSSettings(), *, field: str = "tls") -> ssl.SSLContext:  # noqa: B008 - frozen
