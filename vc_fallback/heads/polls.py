@@ -57,8 +57,8 @@ class NodePolls:
     async def head(self) -> HeadHeader | None:
         """Ask the node for its head and take it into the cache (H14); `None` when it gives none.
 
-        An answer that the stream overtook while it was under way, or that is older than what the stream has just
-        announced, is returned and not taken: an endpoint may lag behind the events of its own node (case 51).
+        An answer that the stream or another poll overtook while it was under way, or that is older than what the stream
+        has just announced, is returned and not taken: an endpoint may lag behind the events of its own node (case 51).
         """
         asked = self._cache.clock.now()
         try:
@@ -69,10 +69,11 @@ class NodePolls:
         if not self._listed:
             return None
         entry = self._cache.delivery.entries.get(self.node.node_id)
-        if entry is not None and entry.source is HeadSource.STREAM:
-            half_a_slot = self._cache.slots.duration / 2 if self._cache.slots is not None else 0.0
-            lag = entry.received + half_a_slot if header.slot < entry.slot else entry.received
-            if lag >= asked and (header.slot, header.root) != (entry.slot, entry.root):
+        if entry is not None and (header.slot, header.root) != (entry.slot, entry.root):
+            lag = 0.0
+            if entry.source is HeadSource.STREAM and header.slot < entry.slot and self._cache.slots is not None:
+                lag = self._cache.slots.duration / 2
+            if entry.received + lag >= asked:
                 return header
         self._cache.offer(
             NodeHead(
