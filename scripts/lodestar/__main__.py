@@ -64,7 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     el = add("el", "break or mend the execution engine of node I")
     el.add_argument("node", type=int, metavar="I")
     el.add_argument("mode", choices=get_args(Execution))
-    vc = add("vc", "(re)start the validator client, on its own node or on nodes I… in order of preference")
+    vc = add(
+        "vc",
+        "start the validator client if it does not run; with I…, start it again on these nodes, best first",
+    )
     vc.add_argument("nodes", type=int, metavar="I", nargs="*")
     add("urls", "print the nodes' base URLs")
     add("status", "print what each process does")
@@ -118,9 +121,10 @@ def _el(arguments: argparse.Namespace) -> None:
 
 
 def _vc(arguments: argparse.Namespace) -> None:
-    Devnet(arguments.dir).validator_client(arguments.nodes or [0])
-    nodes = ", ".join(map(str, arguments.nodes))
-    print(f"validator client started on {f'nodes {nodes}' if nodes else 'its own node'}")
+    if Devnet(arguments.dir).validator_client(arguments.nodes):
+        print(f"validator client started on {' '.join(map(str, arguments.nodes)) or 'its own node'}")
+    else:
+        print("the validator client is running already")
 
 
 def _urls(arguments: argparse.Namespace) -> None:

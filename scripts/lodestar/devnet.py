@@ -82,7 +82,7 @@ class Devnet:
                     launch.await_rest(self.directory, state, number, deadline)
                 self._make_links(state, deadline)
                 if validators:
-                    self._settle(state, deadline)
+                    self._settle(state, range(state.nodes + 1), deadline)
             except BaseException:
                 self._kill_all(state)
                 raise
@@ -114,20 +114,20 @@ class Devnet:
             if not processes.freeze(state.processes[node_name(number)]):
                 raise MisuseError(f"node {number} is not running")
 
-    def thaw(self, number: int, *, timeout: float = 30.0) -> None:
-        """SIGCONT a frozen node; see that it follows again, see `links.renew_links`."""
+    def thaw(self, number: int, *, timeout: float = 60.0) -> None:
+        """SIGCONT a frozen node. Returns when it follows the chain again."""
         deadline = time.monotonic() + timeout
         with self._working(number) as state:
             if not processes.send(state.processes[node_name(number)], signal.SIGCONT):
                 raise MisuseError(f"node {number} is not running")
             launch.await_rest(self.directory, state, number, deadline)
             self._make_links(state, deadline)
-            self._renew_links(state, deadline)
+            self._await_following(state, number, deadline)
 
     def restart(self, number: int, *, timeout: float = 60.0) -> None:
-        """Start a killed node (kill and start a running one) with the same data, genesis time and ports, and link it.
+        """Start a killed node (kill and start a running one) with the same data, genesis time, ports and links.
 
-        Returns once it answers and is linked; it may still be catching up.
+        Returns when it follows the chain again.
         """
         modules = ensure_modules()
         deadline = time.monotonic() + timeout
@@ -136,6 +136,7 @@ class Devnet:
             launch.start_node(self.directory, state, number, modules)
             launch.await_rest(self.directory, state, number, deadline)
             self._make_links(state, deadline)
+            self._await_following(state, number, deadline)
 
     def peer(self, one: int, other: int, *, timeout: float = 30.0) -> None:
         """Link two nodes again."""
@@ -162,30 +163,38 @@ class Devnet:
         with self._working(number) as state:
             self._relink(state, {pair for pair in state.cut if number not in pair}, timeout)
 
-    def execution(self, number: int, mode: Execution, *, timeout: float = 30.0) -> None:
-        """Break or mend a node's execution engine, from its next call on; a restart does not mend it."""
+    def execution(self, number: int, mode: Execution, *, timeout: float = 60.0) -> None:
+        """Break or mend a node's execution engine, from its next call on; a restart does not mend it.
+
+        With "ok" it returns when the node follows the chain again.
+        """
         deadline = time.monotonic() + timeout
         with self._working(number) as state:
             file = launch.engine_file(self.directory, number)
             if mode == "ok":
                 file.unlink(missing_ok=True)
-                self._renew_links(state, deadline)
+                if number in launch.awake(state):
+                    self._await_following(state, number, deadline)
             else:
                 file.write_text(mode)
 
-    def validator_client(self, numbers: Sequence[int] = (0,), *, timeout: float = 60.0) -> None:
-        """(Re)start Lodestar's validator client on the nodes given, in the order in which it should prefer them.
+    def validator_client(self, numbers: Sequence[int] = (), *, timeout: float = 60.0) -> bool:
+        """Start Lodestar's validator client, or start it again on the nodes given, the preferred one first.
 
-        Returns when the first of them has a new block.
+        Node 0 comes last in any case, so that the chain goes on. Without `numbers` a running client is left alone.
+        Returns when there is a new block; says whether the client was started.
         """
         modules = ensure_modules()
         deadline = time.monotonic() + timeout
         with self._working(*numbers, lowest=0) as state:
+            if not numbers and self.validators_running():
+                return False
             if VC in state.processes:
                 processes.kill(state.processes[VC])
-            launch.start_validators(self.directory, state, numbers, modules)
-            launch.await_common_head(self.directory, state, numbers[:1], deadline)
-            self._renew_links(state, deadline)
+            launch.start_validators(self.directory, state, dict.fromkeys((*numbers, 0)), modules)
+            launch.await_common_head(self.directory, state, [0], deadline, minimum=launch.slot_now(state) + 1)
+            links.renew_links(state, launch.awake(state), range(state.nodes + 1), deadline)
+            return True
 
     def heal(self, *, timeout: float = 90.0) -> Head:
         """Undo every fault: all nodes and the validators run, nothing is frozen, broken or cut.
@@ -209,10 +218,10 @@ class Devnet:
                         pass
             for number in everyone:
                 launch.await_rest(self.directory, state, number, deadline)
-            if VC not in state.processes or not processes.is_running(state.processes[VC]):
+            if not self.validators_running():
                 launch.start_validators(self.directory, state, [0], modules)
             self._make_links(state, deadline)
-            return self._settle(state, deadline)
+            return self._settle(state, everyone, deadline)
 
     def await_common_head(self, numbers: Sequence[int] | None = None, *, timeout: float = 60.0) -> Head:
         """Wait until the nodes given (all by default) report the same head, at most one slot old."""
@@ -289,22 +298,26 @@ class Devnet:
         state.save(self.directory)
         self._make_links(state, time.monotonic() + timeout)
 
-    def _settle(self, state: State, deadline: float) -> Head:
-        """Wait for a common head of all nodes, with new links for those that do not follow."""
+    def _await_following(self, state: State, number: int, deadline: float) -> None:
+        """Wait until a node has the head of the validators' node, unless another fault keeps it from that."""
+        linked = (0, number) in links.wanted_links(state.nodes, state.cut)
+        broken = launch.engine_file(self.directory, number).exists()
+        if linked and not broken and self.validators_running():
+            self._settle(state, [0, number], deadline)
+
+    def _settle(self, state: State, numbers: Sequence[int], deadline: float) -> Head:
+        """Wait for a common head, with new links for those of the nodes that do not follow."""
         next_renewal = time.monotonic()
 
         def renew_links() -> None:
             nonlocal next_renewal
-            if time.monotonic() >= next_renewal and self._renew_links(state, deadline):
+            if time.monotonic() >= next_renewal and links.renew_links(state, launch.awake(state), numbers, deadline):
                 next_renewal = time.monotonic() + CATCH_UP_LIMIT
 
-        return launch.await_common_head(self.directory, state, range(state.nodes + 1), deadline, renew_links)
+        return launch.await_common_head(self.directory, state, numbers, deadline, meanwhile=renew_links)
 
     def _make_links(self, state: State, deadline: float) -> None:
         links.make_links(state, launch.awake(state), deadline)
-
-    def _renew_links(self, state: State, deadline: float) -> bool:
-        return links.renew_links(state, launch.awake(state), deadline)
 
     def _kill_all(self, state: State) -> None:
         for process in state.processes.values():

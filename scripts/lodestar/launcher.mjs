@@ -57,6 +57,10 @@ Network.prototype.start = function () {
   return start.call(this);
 };
 
+// Lodestar stores a state to start from every 32 epochs. Storing each finalized one keeps a restart short.
+const {StatesArchiver} = await load("@lodestar/beacon-node/lib/chain/archiver/archiveStates.js");
+StatesArchiver.prototype.maybeArchiveState = StatesArchiver.prototype.archiveState;
+
 // A node whose head is an epoch old calls itself syncing and refuses duties, so a chain that paused that long would
 // never go on. DEVNET_TOLERANCE (slots) widens this for the node that serves the validators.
 if (process.env.DEVNET_TOLERANCE) {

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from collections.abc import Iterable
 
 from scripts.lodestar import rest
 from scripts.lodestar.errors import DevnetError
@@ -53,8 +54,8 @@ def make_links(
         time.sleep(0.1)
 
 
-def renew_links(state: State, awake: set[int], deadline: float) -> bool:
-    """Cut and make anew the links of all nodes that are an epoch or more behind, so that they catch up.
+def renew_links(state: State, awake: set[int], suspects: Iterable[int], deadline: float) -> bool:
+    """Cut and make anew the links of those `suspects` that are more than an epoch behind, so that they catch up.
 
     Such a node has left the gossip of blocks and fetches what it lacks from a peer it knows to be ahead. It learns that
     when it meets the peer and every five minutes, which is enough on a network where peers come and go. After new
@@ -71,7 +72,7 @@ def renew_links(state: State, awake: set[int], deadline: float) -> bool:
         except RestError as error:
             if time.monotonic() >= deadline:
                 raise DevnetError(f"a node does not say what its head is ({error})") from error
-    late = {number for number, slot in slots.items() if slot <= max(slots.values()) - EPOCH}
+    late = {number for number in awake.intersection(suspects) if slots[number] < max(slots.values()) - EPOCH}
     if late:
         make_links(state, awake, deadline, without=late)
         make_links(state, awake, deadline)

@@ -155,6 +155,16 @@ def test_a_process_is_frozen_thawed_and_killed(tmp_path: Path) -> None:
     assert not processes.kill(process)
 
 
+def test_a_running_validator_client_is_left_alone(tmp_path: Path, tools: Tools) -> None:
+    validators = processes.spawn(["sleep", "60"], directory=tmp_path, environment=os.environ, log=tmp_path / "log")
+    state = state_with(ProcessId(1, "another start time"))
+    state.processes["vc"] = validators
+    state.save(tmp_path)
+    assert not Devnet(tmp_path).validator_client()
+    assert processes.is_running(validators)
+    assert processes.kill(validators)
+
+
 def test_up_tells_the_end_of_the_log_of_a_node_that_died_and_leaves_nothing_running(
     tmp_path: Path, tools: Tools
 ) -> None:
