@@ -122,8 +122,8 @@ async def test_streams_and_requests_share_no_limit() -> None:
 
 
 @pytest.mark.parametrize("method", ["sent", "response", "data"])
-@pytest.mark.parametrize("kind", [ValueError, StopIteration, BaseException])
-async def test_sink_that_raises_aborts_the_stream_and_is_heard_once(method: str, kind: type[BaseException]) -> None:
+@pytest.mark.parametrize("kind", [ValueError, StopIteration])
+async def test_sink_that_raises_aborts_the_stream_and_is_heard_once(method: str, kind: type[Exception]) -> None:
     """Hazard 20: and it is not called again."""
     calls: list[str] = []
 
@@ -149,9 +149,6 @@ async def test_sink_that_raises_aborts_the_stream_and_is_heard_once(method: str,
         await connection.send(CHUNKED + b"1\r\na\r\n1\r\nb\r\n")
         await connection.until_gone()
         gone.set()
-
-    if kind is BaseException and method != "sent":
-        return  # goes through the event loop, as such exceptions do
 
     async with serve(handler) as server, client_of(server) as client:
         with anyio.fail_after(5):
