@@ -42,6 +42,8 @@ class Subscription:
         replay_latest: bool,
         closed: Callable[["Subscription"], None],
     ) -> None:
+        if buffer < 1:
+            raise ValueError("buffer: at least 1")
         self.close_reason: str | None = None
         self._cache = cache
         self._limit = buffer
