@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.acceptance.harness import Followed
 from vc_fallback.base.clock import Clock
-from vc_fallback.base.signals import StreamChanged, StreamState
+from vc_fallback.base.signals import Observer, StreamChanged, StreamState
 from vc_fallback.config import FallbackConfig
 from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.testing import FramingName, SimulatedChain, SimulatedNode
@@ -86,9 +86,14 @@ def know(node: SimulatedNode, slot: int, block: str) -> None:
 
 @asynccontextmanager
 async def following(
-    nodes: Sequence[SimulatedNode], *, resolver: Resolver | None = None, clock: Clock | None = None, **settings: Any
+    nodes: Sequence[SimulatedNode],
+    *,
+    resolver: Resolver | None = None,
+    clock: Clock | None = None,
+    observers: Sequence[Observer] = (),
+    **settings: Any,
 ) -> AsyncIterator[Followed]:
-    """Follow candidates that are no simulated nodes, or not under their own addresses.
+    """Follow candidates that are no simulated nodes, or not under their own addresses, or with mistakes of our own.
 
     :param nodes: simulated nodes that are looked at; the first one's chain gives the time.
     :param settings: fields of `FallbackConfig`, the candidates among them.
@@ -96,7 +101,7 @@ async def following(
     followed = Followed(nodes)
     followed.monitor = HeadMonitor(
         FallbackConfig.of(settings),
-        observers=[followed.signals.append],
+        observers=[followed.signals.append, *observers],
         clock=clock or followed.chain.clock,
         resolver=resolver,
     )

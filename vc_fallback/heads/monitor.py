@@ -79,7 +79,7 @@ class HeadMonitor:
         self._cache: HeadCache | None = None
         self._supervisor: Supervisor | None = None
         self._host: TaskGroup | None = None
-        self._scope = anyio.CancelScope()
+        self._scope: anyio.CancelScope | None = None
         self._subscriptions: set[Subscription] = set()
 
     async def __aenter__(self) -> Self:
@@ -90,15 +90,16 @@ class HeadMonitor:
         self._supervisor = Supervisor(cache, self._make_node)
         cache.start()
         self._host = anyio.create_task_group()
+        self._scope = anyio.CancelScope()
         await self._host.__aenter__()
-        self._host.start_soon(self._run, cache, self._supervisor)
+        self._host.start_soon(self._run, cache, self._supervisor, self._scope)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         host, self._host = self._host, None
-        if host is None:
+        if host is None or self._scope is None:
             return
         self.cache.closing = True
         # A scope of our tasks' own: cancelling the one around the block would count as a cancellation of its task.
@@ -248,10 +249,10 @@ class HeadMonitor:
 
     # --- tasks
 
-    async def _run(self, cache: HeadCache, supervisor: Supervisor) -> None:
+    async def _run(self, cache: HeadCache, supervisor: Supervisor, scope: anyio.CancelScope) -> None:
         watchdog = Watchdog(cache, supervisor)
         cache.on_pinned = watchdog.wake
-        with self._scope:
+        with scope:
             async with anyio.create_task_group() as tasks:
 
                 def spawn(run: Callable[[], Awaitable[None]]) -> None:
