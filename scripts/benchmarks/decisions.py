@@ -1,0 +1,130 @@
+"""What decisions cost with many nodes, without sockets: the cache, gate included, on a clock that is set by hand."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+
+import anyio
+
+from vc_fallback import FallbackConfig, NodeHead, Root, Slot, StreamState, Watch
+from vc_fallback.base.clock import Clock
+from vc_fallback.base.signals import HeadOutcome, NodeHeadSeen, Observers, Signal
+from vc_fallback.candidates import Candidates
+from vc_fallback.heads.cache import HeadCache
+
+SLOT = 12.0
+
+
+class _ByHand(Clock):
+    """Loop time and Unix time are one, and stand still."""
+
+    def __init__(self) -> None:
+        super().__init__(wall=None, unix=0.0)
+        self.time = 1000 * SLOT
+        self._offset = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+    def unix(self, at: float | None = None) -> float:
+        return self.time if at is None else at
+
+
+def decisions(nodes: int, slots: int) -> dict[str, float]:
+    """Let primaries and fallbacks, half each, show a head in every slot, a fallback first.
+
+    :returns: median microseconds that the cache takes for one head, gate, decision and bookkeeping, by what becomes of
+        it; and for finding, in vain, a primary that holds the gate.
+    """
+    return anyio.run(_decisions, nodes, slots)
+
+
+async def _decisions(nodes: int, slots: int) -> dict[str, float]:
+    config = FallbackConfig.of(
+        {
+            "candidates": [
+                {"url": f"http://bn{n}", "tier": "primary" if n < nodes // 2 else "fallback"} for n in range(nodes)
+            ],
+            "chain": {"genesis_time": 0.0, "genesis_validators_root": "0x" + "00" * 32, "slot_duration": SLOT},
+        }
+    )
+    clock = _ByHand()
+    candidates = Candidates(config.candidate_list())
+    outcomes: list[HeadOutcome] = []
+
+    def observe(signal: Signal) -> None:
+        if isinstance(signal, NodeHeadSeen):
+            outcomes.append(signal.outcome)
+
+    told, cache = (HeadCache(config, candidates, clock, Observers(observers)) for observers in ((observe,), ()))
+    members = list(candidates.current.members)
+    chain = config.identity()
+    assert chain is not None  # noqa: S101 - configured above
+    for one in (told, cache):
+        one.start()
+        for node_id in members:
+            one.identified(node_id, chain)
+            one.ledger.nodes[node_id].stream.state = StreamState.FRESH
+    # The last of the primaries holds the gate: the others are looked at in vain.
+    order = [*members[nodes // 2 :], *reversed(members[: nodes // 2])]
+    times: dict[str, list[float]] = {}
+    slot = Slot(1000)
+    for turn in range(slots + 1):
+        clock.time += SLOT
+        slot = Slot(slot + 1)
+        for node_id in order:
+            head = NodeHead(node_id, slot, Root(slot.to_bytes(32)), clock.time, current_epoch_dependent_root=_ROOT)
+            for one in (told, cache):
+                one.streamed(head)
+            outcomes.clear()
+            told.offer(head)
+            took = _time(partial(cache.offer, head))
+            if turn:
+                times.setdefault(outcomes[-1].value, []).append(took)
+    for node_id in members[: nodes // 2]:
+        cache.ledger.nodes[node_id].stream.stalled = True
+    times["no holder"] = [_time(cache.reconsider) for _ in range(slots)]
+    return {what: median(taken) for what, taken in times.items()}
+
+
+_ROOT = Root(bytes(31) + b"1")
+
+
+def _time(act: Callable[[], object]) -> float:
+    begun = time.perf_counter_ns()
+    act()
+    return (time.perf_counter_ns() - begun) / 1000
+
+
+async def watch(waiters: int, times: int) -> float:
+    """Wake waiters of a `Watch`; return the median microseconds from setting it until the last of them runs."""
+    value: Watch[int] = Watch(0)
+    last = 0
+    waiting = 0
+
+    async def wait() -> None:
+        nonlocal last, waiting
+        watcher = value.watcher()
+        while True:
+            waiting += 1
+            await watcher.wait()
+            last = time.perf_counter_ns()
+
+    taken = []
+    async with anyio.create_task_group() as tasks:
+        for _ in range(waiters):
+            tasks.start_soon(wait)
+        for turn in range(times):
+            while waiting < waiters:
+                await anyio.lowlevel.checkpoint()
+            # All of them must have begun to wait, not only be about to.
+            await anyio.sleep(0.002)
+            waiting = 0
+            begun = time.perf_counter_ns()
+            value.set(turn)
+            while waiting < waiters:
+                await anyio.lowlevel.checkpoint()
+            taken.append((last - begun) / 1000)
+        tasks.cancel_scope.cancel()
+    return median(taken)

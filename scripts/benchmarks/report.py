@@ -1,0 +1,74 @@
+"""Figures of a run: percentiles, ratios of interleaved rounds, tables, and the file they are kept in."""
+
+import datetime as dt
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+
+KEPT = Path(__file__).parents[2] / "benchmarks"
+
+
+def percentile(values: Iterable[float], part: float) -> float:
+    """Return the value below which a part (0 to 1) of the values lie."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float], size: int) -> tuple[float, float, float]:
+    """Compare two series taken in turn, round by round, `size` values to a round.
+
+    :returns: the median over the rounds of the ratio of the medians, and the quartiles beside it: how noisy it was.
+    """
+    rounds = range(0, min(len(ours), len(theirs)) - size + 1, size)
+    ratios = [median(ours[at : at + size]) / median(theirs[at : at + size]) for at in rounds]
+    return median(ratios), percentile(ratios, 0.25), percentile(ratios, 0.75)
+
+
+class Report:
+    """Prints as it goes, and can be kept."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lines: list[str] = []
+        self._begun = dt.datetime.now(dt.UTC)
+        self._load = os.getloadavg()[0]
+
+    def text(self, text: str) -> None:
+        """Add a paragraph."""
+        self._add(text, "")
+
+    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Add a table; floats are shown with three figures."""
+        shown = [list(columns), *([_cell(value) for value in row] for row in rows)]
+        widths = [max(len(row[column]) for row in shown) for column in range(len(columns))]
+        lines = [
+            "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+            for row in shown
+        ]
+        self._add(f"## {title}", "", lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+        self._add(*lines[1:], "")
+
+    def save(self) -> Path:
+        """Keep it; return where."""
+        KEPT.mkdir(exist_ok=True)
+        file = KEPT / f"{self._name}.md"
+        where = (
+            f"{self._begun:%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} {platform.python_version()}, "
+            f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, load average {self._load:.1f} at the "
+            f"beginning and {os.getloadavg()[0]:.1f} at the end."
+        )
+        head = [f"# `scripts/bench {self._name}`", "", where, ""]
+        file.write_text("\n".join([*head, *self._lines]).rstrip() + "\n")
+        return file
+
+    def _add(self, *lines: str) -> None:
+        self._lines += lines
+        print("\n".join(lines), flush=True)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
+    return "" if value is None else str(value)

@@ -1,0 +1,61 @@
+"""The benchmarks run and find what they look for; how fast is measured by `scripts/bench`, not by tests."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from scripts.benchmarks import crowd, decisions, report, sse
+from scripts.benchmarks.crowd import Size
+from scripts.benchmarks.report import Report
+from scripts.benchmarks.server import Pattern
+
+
+def test_a_ratio_is_the_median_over_rounds() -> None:
+    """A round in which the machine was busy does not count."""
+    ours, theirs = [1.0] * 4 + [50.0] * 2, [2.0] * 6
+    assert report.ratio(ours, theirs, 2) == (0.5, 0.5, 25.0)
+    assert report.percentile([3.0, 1.0, 2.0], 0.99) == 3.0
+
+
+def test_a_report_is_kept_without_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept is a table that can be read, and names neither the machine nor its paths."""
+    monkeypatch.setattr(report, "KEPT", tmp_path)
+    kept = Report("sse")
+    kept.table("title", ("what", "figure"), [("a", 0.1234), ("b", 1234.5), ("c", None)])
+    text = kept.save().read_text()
+    assert "| a    | 0.123  |\n| b    | 1234   |\n| c    |        |" in text
+    assert str(Path.home()) not in text
+
+
+@pytest.mark.parametrize("pattern", ["distinct", "same"])
+def test_every_client_has_every_head(pattern: Pattern) -> None:
+    """Otherwise latencies of different heads would be compared."""
+    found = sse.measure("asyncio", 2, pattern, heads=4, slot=0.02)
+    assert {client: len(delays) for client, delays in found.by_client.items()} == {
+        "bare": 4,
+        "aiohttp": 4,
+        "monitor": 4,
+    }
+    assert all(0 < delay < 5e6 for delays in found.by_client.values() for delay in delays)
+    assert found.lost == 0
+
+
+def test_trio_has_its_client() -> None:
+    """The monitor alone: the others are asyncio's."""
+    assert len(sse.measure("trio", 2, "same", heads=3, slot=0.02).by_client["monitor"]) == 3
+
+
+def test_a_crowd_is_measured() -> None:
+    """Memory, time and deliveries of several nodes and subscribers, and changes of their list."""
+    few = anyio.run(crowd.delivery, (Size(3, 2), Size(2, 1)), 3, 0.03)
+    assert [len(delays) for delays in few] == [6, 3]
+    changed = anyio.run(crowd.changes, 4, 2, 0.05)
+    assert len(changed.opened) == 2
+    assert changed.missed == 0
+
+
+def test_decisions_are_of_every_kind() -> None:
+    """A fallback's head is held back, the first primary's is delivered, the others' are votes."""
+    assert set(decisions.decisions(4, 1)) == {"tier", "delivered", "duplicate", "no holder"}
+    assert anyio.run(decisions.watch, 2, 2) > 0
