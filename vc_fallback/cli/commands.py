@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 from ipaddress import ip_address
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 import typer.core
@@ -32,7 +33,9 @@ class Commands(typer.core.TyperGroup):
         return command
 
 
-FORMATS = ("plain", "jsonl")
+Word = TypeVar("Word", bound=str)
+
+FORMATS: tuple[Literal["auto", "table", "plain", "jsonl"], ...] = ("auto", "table", "plain", "jsonl")
 FRAMINGS = ("lighthouse", "lodestar", "nimbus", "prysm", "teku")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -68,9 +71,17 @@ def monitor(
     urls: Annotated[
         list[str] | None, typer.Argument(metavar="URL", help="Base URLs of beacon nodes, all primaries, in order.")
     ] = None,
+    fallback: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A fallback: its heads count while no primary serves. May be repeated."),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Take nodes and settings from a TOML file; SIGHUP has it read again."),
+    ] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="|".join(FORMATS), help="Lines for people, or JSON lines.")
-    ] = "plain",
+        str, typer.Option("--format", metavar="|".join(FORMATS), help="A table on a terminal, lines, or JSON lines.")
+    ] = "auto",
     duration: Annotated[str | None, typer.Option(metavar="SECONDS", help="End after so many seconds.")] = None,
     slots: Annotated[str | None, typer.Option(metavar="N", help="End after so many slots of the clock.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Follow three simulated nodes that fail and come back.")] = False,
@@ -84,7 +95,9 @@ def monitor(
 
     options = command.Options(
         urls=urls or [],
-        jsonl=_choice("--format", form, FORMATS) == "jsonl",
+        fallbacks=fallback or [],
+        config=None if config is None else Path(config),
+        form=_choice("--format", form, FORMATS),
         duration=None if duration is None else _seconds("--duration", duration),
         slots=None if slots is None else _whole("--slots", slots, MOST_SLOTS),
         demo=demo,
@@ -149,7 +162,8 @@ def _whole(field: str, text: str, most: int) -> int:
     return value
 
 
-def _choice(field: str, text: str, choices: Sequence[str]) -> str:
-    if text not in choices:
-        raise ConfigurationError(field, f"choose one of {', '.join(choices)}")
-    return text
+def _choice(field: str, text: str, choices: Sequence[Word]) -> Word:
+    for choice in choices:
+        if text == choice:
+            return choice
+    raise ConfigurationError(field, f"choose one of {', '.join(choices)}")

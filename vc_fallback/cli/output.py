@@ -44,11 +44,16 @@ class Output:
         self._broken = anyio.Event()
         self._scope = anyio.CancelScope()
 
-    def write(self, line: str, *, last: bool = False) -> None:
+    @property
+    def idle(self) -> bool:
+        """Whether everything has been written."""
+        return not self._waiting
+
+    def write(self, line: str, *, end: str = "\n", last: bool = False) -> None:
         """Put a line into the buffer, or count it as dropped where that is full; a `last` one is always put in."""
         if self._broken.is_set():
             return
-        data = line.encode(errors="backslashreplace") + b"\n"
+        data = (line + end).encode(errors="backslashreplace")
         if self._waiting + len(data) > self._buffer and not last:
             self._dropped += 1
             return

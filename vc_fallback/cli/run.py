@@ -2,16 +2,17 @@
 
 import logging
 import os
-from collections.abc import Awaitable, Callable
+import signal
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import anyio
 from anyio.abc import TaskStatus
 
 from vc_fallback.base.errors import ConfigurationError
-from vc_fallback.cli.logs import logging_to
+from vc_fallback.cli.logs import LineHandler, logging_to
 from vc_fallback.cli.output import Output
-from vc_fallback.cli.stopping import STOPPING, released
+from vc_fallback.cli.stopping import HANGUP, STOPPING, released
 
 logger = logging.getLogger(__name__)
 
@@ -21,15 +22,19 @@ class Console:
     """Where a command writes its lines, and the event that asks it to end: Ctrl-C, SIGTERM, or a reader that left."""
 
     out: Output
+    logs: LineHandler
     stop: anyio.Event
 
 
-def run_command(body: Callable[[Console], Awaitable[int]], log_level: str) -> int:
-    """Run a command on asyncio and return its exit status: what `body` returns, or 2 for a bad configuration."""
-    return anyio.run(_run, body, log_level, backend="asyncio")
+def run_command(body: Callable[[Console], Awaitable[int]], log_level: str, *, takes_hangup: bool = False) -> int:
+    """Run a command on asyncio and return its exit status: what `body` returns, or 2 for a bad configuration.
+
+    :param takes_hangup: `body` heeds SIGHUP, which is held back until it does; else that has its default effect.
+    """
+    return anyio.run(_run, body, log_level, takes_hangup, backend="asyncio")
 
 
-async def _run(body: Callable[[Console], Awaitable[int]], log_level: str) -> int:
+async def _run(body: Callable[[Console], Awaitable[int]], log_level: str, takes_hangup: bool) -> int:
     def dropped_logs(count: int) -> None:
         err.write(f"stderr is read too slowly: {count} lines dropped")
 
@@ -39,13 +44,14 @@ async def _run(body: Callable[[Console], Awaitable[int]], log_level: str) -> int
     err, out = Output(2, notice=dropped_logs), Output(1, notice=dropped_lines)
     stop = anyio.Event()
     async with anyio.create_task_group() as watchers:
-        await watchers.start(_stop_on_signal, stop)
+        await watchers.start(_stop_on_signal, stop, STOPPING if takes_hangup else (*STOPPING, *HANGUP))
         watchers.start_soon(_stop_when_broken, out, stop)
         async with anyio.create_task_group() as logs:
             logs.start_soon(err.run)
             try:
-                with logging_to(err.write, log_level):
-                    status = await _with_output(body, Console(out, stop))
+                handler = LineHandler(err.write)
+                with logging_to(handler, log_level):
+                    status = await _with_output(body, Console(out, handler, stop))
                     if out.error is not None:
                         logger.error("stdout: %s", os.strerror(out.error.errno or 0))
                         status = 1
@@ -75,8 +81,10 @@ async def _with_output(body: Callable[[Console], Awaitable[int]], console: Conso
     return status
 
 
-async def _stop_on_signal(stop: anyio.Event, *, task_status: TaskStatus[None]) -> None:
-    with anyio.open_signal_receiver(*STOPPING) as received, released():
+async def _stop_on_signal(
+    stop: anyio.Event, let_through: Sequence[signal.Signals], *, task_status: TaskStatus[None]
+) -> None:
+    with anyio.open_signal_receiver(*STOPPING) as received, released(*let_through):
         task_status.started()
         async for _ in received:
             stop.set()

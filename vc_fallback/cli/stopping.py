@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: held back while there is nobody to heed them, at the start and at the end."""
+"""Signals of the command: held back while there is nobody to heed them, at the start and at the end."""
 
 import signal
 from collections.abc import Iterator
@@ -6,20 +6,25 @@ from contextlib import contextmanager
 from typing import Final
 
 STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C and SIGTERM end a command."""
+
+HANGUP: Final = tuple(getattr(signal, name) for name in ("SIGHUP",) if hasattr(signal, name))
+"""SIGHUP, where the system has it: has a configuration file read again, and ends a command that has none."""
 
 
 def hold() -> None:
     """Keep the signals waiting: the modules that would heed them take a moment to load."""
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*STOPPING, *HANGUP))
 
 
 @contextmanager
-def released() -> Iterator[None]:
-    """Let the signals through, those that wait first; hold them back again at the end, when nothing is left to stop."""
+def released(*numbers: signal.Signals) -> Iterator[None]:
+    """Let signals through, those that wait first; hold them back again at the end, when nobody heeds them any more."""
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
     try:
         yield
     finally:
-        hold()
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_BLOCK, numbers)

@@ -64,10 +64,6 @@ class Narration:
                 return "start", self._start(signal)
         return None
 
-    def time(self, at: float) -> str:
-        """Return a moment in loop time as a time of day, to the millisecond."""
-        return utc(self._unix(at), "%H:%M:%S.%f")[:-3]
-
     def _start(self, signal: Started) -> str:
         nodes = ", ".join(f"{node_id} ({tier})" for node_id, tier in signal.nodes)
         if signal.genesis_time is None or signal.slot_duration is None:
@@ -92,6 +88,11 @@ def in_words(word: str) -> str:
 def short(root: Root) -> str:
     """Return the beginning of a root."""
     return root_hex(root)[:10]
+
+
+def time_of_day(unix: float) -> str:
+    """Return the time of day of a Unix time in seconds, in UTC, to the millisecond."""
+    return utc(unix, "%H:%M:%S.%f")[:-3]
 
 
 def utc(unix: float, form: str) -> str:

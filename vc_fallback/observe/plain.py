@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from vc_fallback.base.signals import Signal
 from vc_fallback.observe.counts import Counts
-from vc_fallback.observe.narration import Narration
+from vc_fallback.observe.narration import Narration, time_of_day
 
 
 class PlainLines:
@@ -16,6 +16,7 @@ class PlainLines:
 
     def __init__(self, unix: Callable[[float], float], write: Callable[[str], None]) -> None:
         self.counts = Counts()
+        self._unix = unix
         self._narration = Narration(unix)
         self._write = write
 
@@ -25,15 +26,15 @@ class PlainLines:
         told = self._narration(signal)
         if told is not None:
             kind, text = told
-            self._write(f"{self._narration.time(signal.at)}  {kind:<6}  {text}".rstrip())
+            self._write(f"{time_of_day(self._unix(signal.at))}  {kind:<6}  {text}".rstrip())
 
     def summary(self, at: float) -> str:
         """Return the table of the end, in several lines; `at` is loop time."""
-        return summary(self.counts, self._narration.time(at))
+        return summary(self.counts, time_of_day(self._unix(at)))
 
 
 def summary(counts: Counts, time: str) -> str:
-    """Return what was counted, as a table of several lines for people."""
+    """Return what was counted, as a table of several lines for people; `time` is a time of day."""
     names = [str(node_id) for node_id in counts.nodes]
     width = max([len("node"), *map(len, names)])
     rows = [
