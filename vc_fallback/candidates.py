@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from vc_fallback.base.errors import ConfigurationError
+from vc_fallback.base.redact import Mask
 from vc_fallback.base.types import NodeId, Role, Tier
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.base.watch import Watch
@@ -53,6 +54,11 @@ class Candidate:
     def connection(self) -> tuple[object, ...]:
         """What a connection depends on; equal before and after a change of the list = the connection goes on (G2)."""
         return (self.url, self.headers, self.tls)
+
+    @property
+    def mask(self) -> Mask:
+        """What takes this candidate's secrets out of a text (rule 11)."""
+        return Mask([*self.url.secrets, *(value for _, value in self.headers)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import re
 import string
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 _WORD = re.compile(r"\S+")
@@ -14,6 +15,7 @@ _CREDENTIALS = re.compile(
     r"(?i)(authorization|cookie|api[-_]?key|(?:auth|access)[-_]?token|passw(?:or)?d|secret)(['\"]?\s*[:=,]\s*)[^\r\n]+"
 )
 _AUTH_SCHEME = re.compile(r"(?i)\b(basic|bearer)\s+[A-Za-z0-9+/=._~-]{4,}")
+_SHORTEST = 6
 _LONGEST = 16 * 1024
 """Characters of a text that :func:`printable` looks at."""
 
@@ -50,6 +52,23 @@ def printable(text: str, limit: int = 300) -> str:
     line = " ".join(redact_text(text).split())
     line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+class Mask:
+    """Takes the secrets of one candidate out of a text, wherever they stand: a node may repeat them in its own words.
+
+    :param secrets: exact texts; those of fewer than six characters are words of ordinary texts too, and stay.
+    """
+
+    __slots__ = ("_pattern",)
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        found = sorted({secret for secret in secrets if len(secret) >= _SHORTEST}, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, found))) if found else None
+
+    def __call__(self, text: str) -> str:
+        """Return the text without them."""
+        return text if self._pattern is None else self._pattern.sub("<redacted>", text)
 
 
 def _redact_word(word: str) -> str:

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote, unquote_to_bytes, urlencode, urlsplit
+from urllib.parse import quote, unquote, unquote_to_bytes, urlencode, urlsplit
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BAD = re.compile(r"[\x00-\x20\x7f\\]")
@@ -103,6 +103,16 @@ class BaseURL:
     def digest_with_credentials(self) -> str:
         """As :attr:`digest`, for two base URLs that differ in nothing but their user-info."""
         return _digest(f"{self.scheme}://{self.authorization or ''}@{self.hostport}{self.prefix}?{self.query}")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What of it may be a secret, as it is sent and as it was meant: to be taken out of a node's own words."""
+        parts = [*self.prefix.split("/"), *re.split("[&=]", self.query)]
+        if self.authorization is not None:
+            encoded = self.authorization.removeprefix("Basic ")
+            pair = base64.b64decode(encoded).decode("utf-8", "replace")
+            parts += [encoded, pair, *pair.split(":", 1), *map(quote, pair.split(":", 1))]
+        return tuple(dict.fromkeys(text for part in parts for text in (part, unquote(part)) if text))
 
     def target(self, path: str, query: Sequence[tuple[str, str]] = ()) -> str:
         """Return the request target for a path such as `/eth/v1/events`: prefix + path + the base's query + `query`."""

@@ -132,8 +132,9 @@ class Connection:
         if self._refusal is not None and reason in (StreamReason.ENDED, StreamReason.BROKEN):
             # The body of a refusal has ended, however it did.
             reason, what = self._refused
-            detail = f"{what} {read_error(self._refusal.decode('utf-8', 'replace'))[1]}".rstrip()
-        self.reason, self.detail = reason, detail
+            words = read_error(self._node.mask(self._refusal.decode("utf-8", "replace")))[1]
+            detail = f"{what} {words}".rstrip()
+        self.reason, self.detail = reason, self._node.mask(detail)
 
     # --- called from the socket
 

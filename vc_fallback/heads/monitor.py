@@ -245,7 +245,7 @@ class HeadMonitor:
         )
         chain = self.cache.ledger.chain
         timeout = wire.scaled("request_connect_timeout", chain.slot_duration if chain is not None else 12.0)
-        return BeaconNode(member.node_id, http, connect_timeout=timeout, unix=self.clock.unix)
+        return BeaconNode(member.node_id, http, connect_timeout=timeout, unix=self.clock.unix, mask=candidate.mask)
 
     # --- tasks
 

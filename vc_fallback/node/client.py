@@ -9,7 +9,7 @@ import anyio
 import httpx
 
 from vc_fallback.base.errors import MalformedAnswer, NodeTimeout, NodeUnreachable, StatusError
-from vc_fallback.base.redact import printable
+from vc_fallback.base.redact import Mask, printable
 from vc_fallback.base.types import NodeId
 from vc_fallback.chain import ChainIdentity
 from vc_fallback.node.error_body import read_error
@@ -34,10 +34,20 @@ LONGEST_RETRY_AFTER = 3600.0
 class BeaconNode:
     """Asks one node. Every call takes its own `timeout` in seconds and raises only :exc:`~vc_fallback.NodeError`."""
 
-    def __init__(self, node_id: NodeId, http: HTTPClient, *, connect_timeout: float, unix: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        node_id: NodeId,
+        http: HTTPClient,
+        *,
+        connect_timeout: float,
+        unix: Callable[[], float],
+        mask: Mask = Mask(),  # noqa: B008 - it has no state
+    ) -> None:
         self.node_id = node_id
         self.http = http
         self.connect_timeout = connect_timeout
+        self.mask = mask
+        """Takes the node's secrets out of what it says itself (rule 11)."""
         self._unix = unix
 
     async def identity(self, timeout: float) -> ChainIdentity:
@@ -57,7 +67,7 @@ class BeaconNode:
         :raises NodeError: when the node cannot be reached, refuses, or answers something else.
         """
         return await self._get(
-            "/eth/v1/node/version", timeout, lambda answer: printable(str(answer["data"]["version"]))
+            "/eth/v1/node/version", timeout, lambda answer: printable(self.mask(str(answer["data"]["version"])))
         )
 
     async def syncing(self, timeout: float) -> Syncing:
@@ -101,15 +111,15 @@ class BeaconNode:
         except TimeoutError:
             raise NodeTimeout(self.node_id, path, f"no answer within {timeout:.3g} s") from None
         except httpx.DecodingError as error:
-            raise MalformedAnswer(self.node_id, path, describe(error)) from None
+            raise MalformedAnswer(self.node_id, path, self.mask(describe(error))) from None
         except httpx.TransportError as error:
-            raise NodeUnreachable(self.node_id, path, describe(error)) from None
+            raise NodeUnreachable(self.node_id, path, self.mask(describe(error))) from None
         if response.status != 200:
             raise StatusError(
                 self.node_id,
                 path,
                 response.status,
-                read_error(response.body[:4096].decode("utf-8", "replace"))[1],
+                read_error(self.mask(response.body[:4096].decode("utf-8", "replace")))[1],
                 retry_after(response, self._unix()),
             )
         try:

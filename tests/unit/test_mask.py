@@ -1,0 +1,38 @@
+"""What takes a candidate's own secrets out of a text (rule 11)."""
+
+import pytest
+
+from vc_fallback.base.redact import Mask
+from vc_fallback.base.urls import BaseURL
+from vc_fallback.candidates import Candidate
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("unknown key k3yvalue.", "unknown key <redacted>."),
+        ("t0ken-1/path", "<redacted>/path"),
+        ("both t0ken-1t0ken-1", "both <redacted><redacted>"),
+        ("p@ssword and p%40ssword", "<redacted> and <redacted>"),
+        ("user-name:p@ssword", "<redacted>"),
+        ("dXNlci1uYW1lOnBAc3N3b3Jk", "<redacted>"),
+        ("key q-value of q", "key <redacted> of q"),
+        ("head_v2: invalid topic name", "head_v2: invalid topic name"),
+        ("v2 is a word", "v2 is a word"),
+    ],
+)
+def test_every_part_of_a_candidate_that_may_be_secret(text: str, masked: str) -> None:
+    """User-info raw, decoded and encoded, parts of path and query, values of headers; short words stay."""
+    url = BaseURL.parse("https://user-name:p%40ssword@bn.example/v2/t0ken-1?q=q-value")
+    candidate = Candidate(url, headers=(("X-Key", "k3yvalue"), ("X-Short", "v2")))
+    assert candidate.mask(text) == masked
+
+
+def test_a_secret_within_a_longer_one_leaves_nothing_of_it() -> None:
+    """The longest is taken out first."""
+    assert Mask(["secret", "secret-and-more"])("secret-and-more, secret") == "<redacted>, <redacted>"
+
+
+def test_nothing_to_hide() -> None:
+    """A candidate without secrets has its texts as they are."""
+    assert Candidate(BaseURL.parse("http://bn.example:5052")).mask("bn.example:5052 v1") == "bn.example:5052 v1"
