@@ -104,14 +104,16 @@ class SlotClock:
     def slot_at(self, now: float) -> Slot:
         """Return the slot at a moment in loop time; negative before genesis.
 
-        It is the last slot that has started by :meth:`start_of`, to the last bit: whoever wakes at the start of a slot is
-        in that slot, also where the duration is no binary fraction (1/3 s, 0.05 s).
+        It is the last slot that has started by :meth:`start_of`, to the last bit: whoever wakes at the start of a slot
+        is in that slot, also where the duration is no binary fraction (1/3 s, 0.05 s).
         """
-        slot = int((now + self.offset - self.chain.genesis_time) // self.chain.slot_duration)
-        # Both directions round, so the quotient may be off by one at the very start of a slot.
-        if self.start_of(Slot(slot + 1)) <= now:
+        genesis, duration, offset = self.chain.genesis_time, self.chain.slot_duration, self.offset
+        slot = int((now + offset - genesis) // duration)
+        # Both directions round, so the quotient may be off by one at the very start of a slot. These are the very terms
+        # of `start_of`: every head asks for its slot, and calls would double the time.
+        if genesis + (slot + 1) * duration - offset <= now:
             slot += 1
-        elif self.start_of(Slot(slot)) > now:
+        elif genesis + slot * duration - offset > now:
             slot -= 1
         return Slot(slot)
 

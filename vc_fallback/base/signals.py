@@ -227,6 +227,10 @@ class Observers:
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self._observers = tuple(observers)
 
+    def __bool__(self) -> bool:
+        """Whether there is anyone to tell."""
+        return bool(self._observers)
+
     def __call__(self, signal: Signal) -> None:
         for observer in self._observers:
             try:

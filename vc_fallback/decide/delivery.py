@@ -78,7 +78,8 @@ class Delivery:
         standing = self._standing(node_id)
         if standing is Standing.QUARANTINED:
             return [Decision(head, HeadOutcome.WRONG_CHAIN)]
-        if slots is not None and head.slot > _furthest(now, slots):
+        wall = slots.slot_at(now) if slots is not None else None
+        if wall is not None and head.slot > _furthest(wall):
             return [Decision(head, HeadOutcome.FUTURE)]
         decisions = self._end_wait(node_id)
         previous = self.entries.get(node_id)
@@ -87,10 +88,7 @@ class Delivery:
         self.entries[node_id] = head
         if self._usable(head):
             self.usable[node_id] = head
-        if slots is None or slots.before_genesis(now):
-            outcome = HeadOutcome.BEHIND
-        else:
-            outcome = self._weigh(head, standing, now, slots)
+        outcome = HeadOutcome.BEHIND if wall is None or wall < 0 else self._weigh(head, standing, wall)
         if outcome is HeadOutcome.DELIVERED and slots is not None:
             if not (head.source is HeadSource.POLL or is_current(head.slot, now, slots) or self._is_delivered(head)):
                 self._pending[node_id] = now + SETTLE * slots.duration
@@ -117,7 +115,7 @@ class Delivery:
             del self._pending[node_id]
             # The entry, not a copy of it from then: a change of the list has stamped it anew (G3).
             head = self.entries[node_id]
-            outcome = self._weigh(head, self._standing(node_id), now, slots)
+            outcome = self._weigh(head, self._standing(node_id), slots.slot_at(now))
             self._stood[node_id] = head
             delivered = outcome is HeadOutcome.DELIVERED
             decisions.append(self._deliver(head, slots) if delivered else Decision(head, outcome))
@@ -127,25 +125,29 @@ class Delivery:
         """Deliver the best eligible entry where it is news: after a change of standing, chain or list."""
         if slots is None:
             return None
-        # Kept while the chain was unknown, or before the clock was set back: refused now (H13).
-        for node_id in [node_id for node_id, head in self.entries.items() if head.slot > _furthest(now, slots)]:
-            self.forget(node_id)
-        if slots.before_genesis(now):
-            return None
-        best: NodeHead | None = None
-        best_votes = 0
         wall = slots.slot_at(now)
+        furthest = _furthest(wall)
+        # Kept while the chain was unknown, or before the clock was set back: refused now (H13).
+        for node_id in [node_id for node_id, head in self.entries.items() if head.slot > furthest]:
+            self.forget(node_id)
+        if wall < 0:
+            return None
+        newest: list[NodeHead] = []
         for node_id, head in self.entries.items():
             if node_id in self._pending or head.slot < wall - self._oldest or self._turned_from(head):
                 continue
             if not self._counts(node_id, head):
                 continue
             self._stood[node_id] = head
-            votes = len(self.votes(head.slot).get(head.root, ()))
-            if best is None or (head.slot, votes) > (best.slot, best_votes):
-                best, best_votes = head, votes
-        if best is not None and self._beats_delivered(best):
-            return self._deliver(best, slots).delivered
+            if not newest or head.slot > newest[0].slot:
+                newest = [head]
+            elif head.slot == newest[0].slot:
+                newest.append(head)
+        if newest:
+            votes = self.votes(newest[0].slot)
+            best = max(newest, key=lambda head: len(votes.get(head.root, ())))
+            if self._beats_delivered(best):
+                return self._deliver(best, slots).delivered
         # Nodes that have become eligible since they showed the delivered head vote now.
         same = [
             head for node_id, head in self.entries.items() if self._is_delivered(head) and self._counts(node_id, head)
@@ -225,7 +227,7 @@ class Delivery:
             return False
         return bool(self.votes(self.delivered.head.slot).get(self.delivered.head.root))
 
-    def _weigh(self, head: NodeHead, standing: Standing, now: float, slots: SlotClock) -> HeadOutcome:
+    def _weigh(self, head: NodeHead, standing: Standing, wall: Slot) -> HeadOutcome:
         """Say what becomes of a node's entry by its standing, its age and the delivered head."""
         if standing is Standing.QUARANTINED:
             return HeadOutcome.WRONG_CHAIN
@@ -233,7 +235,7 @@ class Delivery:
             return HeadOutcome.BEHIND
         if not self._usable(head):
             return HeadOutcome.OPTIMISTIC
-        if head.slot < slots.slot_at(now) - self._oldest:
+        if head.slot < wall - self._oldest:
             return HeadOutcome.OLD
         if standing is Standing.HELD:
             return HeadOutcome.TIER
@@ -265,7 +267,7 @@ class Delivery:
 
     def _payload_status(self) -> PayloadStatus | None:
         """Return the delivered block's status: full while one of those that said full has not said empty since."""
-        said = set(self._said.values())
+        said = self._said.values()
         if PayloadStatus.FULL in said:
             return PayloadStatus.FULL
         return PayloadStatus.EMPTY if said else None
@@ -276,7 +278,6 @@ class Delivery:
         if self._is_delivered(head) and self.delivered is not None:
             # Only the payload status is news, and it comes from this node.
             voters = self.delivered.voters
-            head = replace(head, payload_status=self._payload_status())
             reorg = self.delivered.reorg
         else:
             reorg = self.delivered is not None and head.slot <= self.delivered.head.slot
@@ -289,7 +290,9 @@ class Delivery:
                     voters[node_id] = None
                     if entry.payload_status is not None:
                         self._said[node_id] = entry.payload_status
-            head = replace(head, payload_status=self._payload_status())
+        status = self._payload_status()
+        if head.payload_status is not status:
+            head = replace(head, payload_status=status)
         late = head.received >= slots.start_of(Slot(head.slot + 1))
         self.delivered = Delivered(head=head, late=late, reorg=reorg, voters=voters)
         return Decision(head, HeadOutcome.DELIVERED, self.delivered)
@@ -300,9 +303,9 @@ class Delivery:
         return [Decision(self.entries[node_id], HeadOutcome.BEHIND)]
 
 
-def _furthest(now: float, slots: SlotClock) -> Slot:
+def _furthest(wall: Slot) -> Slot:
     """Return the furthest slot that a head may have (H13); before genesis that is the genesis block's."""
-    return Slot(max(slots.slot_at(now), -AHEAD) + AHEAD)
+    return Slot(max(wall, -AHEAD) + AHEAD)
 
 
 def _merged(previous: NodeHead, head: NodeHead) -> NodeHead:

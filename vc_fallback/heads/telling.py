@@ -91,6 +91,8 @@ class Telling:
 
     def head_seen(self, decision: Decision) -> None:
         """Tell what became of a node's head."""
+        if not self._observers:
+            return
         head = decision.head
         now = self._clock.now()
         self._observers(
@@ -110,6 +112,8 @@ class Telling:
 
     def delivered(self, delivered: Delivered, slots: SlotClock) -> None:
         """Tell that a head was delivered."""
+        if not self._observers:
+            return
         head = delivered.head
         self._observers(
             HeadDelivered(
