@@ -174,7 +174,9 @@ def _terminate(number: int, _: FrameType | None) -> NoReturn:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; 0 when it did what it says, 1 when it failed, 2 when it was misused."""
-    # As other commands do: `status | head -1` ends quietly, and `up` tidies when it is told to end.
+    # As other commands do: `status | head -1` ends quietly, and `up` tidies when it is told to end. A shell's
+    # background job starts with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, _terminate)
     arguments = _parser().parse_args(words)

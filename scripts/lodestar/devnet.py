@@ -1,8 +1,8 @@
 """Several real beacon nodes (Lodestar 1.5.1) and a validator client on one chain, on this machine.
 
 Only the standard library is needed. Nodes are numbered from 1. Number 0 is one more node, which only the validators
-use: whatever happens to the others, a block is proposed in every slot, and that all nodes pause for an epoch, after
-which the chain would never go on by itself, cannot come about.
+use. So blocks are proposed whatever is done to the others; without it the chain would end for good as soon as all
+nodes had paused for an epoch.
 """
 
 import shutil

@@ -44,11 +44,12 @@ def make_links(
     while True:
         try:
             left = _adjust(state, awake, wanted)
-            problem = f"links not yet made or cut: {sorted(left)}"
         except RestError as error:
-            left, problem = {(0, 0)}, str(error)
-        if not left:
-            return
+            problem = str(error)
+        else:
+            if not left:
+                return
+            problem = f"not as they should be: {sorted(left)}"
         if time.monotonic() >= deadline:
             raise DevnetError(f"the nodes could not be linked in time ({problem})")
         time.sleep(0.1)

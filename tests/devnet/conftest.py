@@ -11,20 +11,16 @@ from scripts.lodestar.modules import missing_tools
 from scripts.lodestar.tether import tethered
 
 HERE = Path(__file__).parent
-# The first test waits for the npm modules and for the nodes.
-FIRST_TEST_LIMIT = 900
+# Seconds for a test, without its fixtures: installing, starting and healing the devnet have limits of their own.
+TEST_LIMIT = 180
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    first = True
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.devnet)
-            if first:
-                item.add_marker(pytest.mark.timeout(FIRST_TEST_LIMIT))
-            elif item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(180))
-            first = False
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TEST_LIMIT, func_only=True))
 
 
 @pytest.fixture(scope="session")

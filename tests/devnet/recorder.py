@@ -73,10 +73,8 @@ class Recorder:
                     if head.slot >= slot:
                         return head
                 if not self._grown.wait(deadline - time.monotonic()):
-                    raise TimeoutError(f"no head of slot {slot} or later in {timeout} s, only {self.slots_unlocked()}")
-
-    def slots_unlocked(self) -> list[int]:
-        return [head.slot for head in self._heads]
+                    seen = [head.slot for head in self._heads]
+                    raise TimeoutError(f"no head of slot {slot} or later in {timeout} s, only {seen}")
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -105,6 +103,8 @@ class Recorder:
         event = ""
         with connection.makefile("rb") as lines:
             for raw in lines:
+                if not raw.endswith(b"\n"):
+                    return  # cut off when its node was killed
                 name, _, value = raw.decode().strip().partition(":")
                 if name == "event":
                     event = value.strip()
