@@ -27,6 +27,21 @@ class Delivered:
     voters: dict[NodeId, None] = field(compare=False, default_factory=dict)
 
     @property
+    def slot(self) -> Slot:
+        """The head's slot."""
+        return self.head.slot
+
+    @property
+    def root(self) -> Root:
+        """The head's block root, 32 bytes."""
+        return self.head.root
+
+    @property
+    def node_id(self) -> NodeId:
+        """The node it was delivered from."""
+        return self.head.node_id
+
+    @property
     def seen_by(self) -> tuple[NodeId, ...]:
         """The nodes that have shown this head so far."""
         return tuple(self.voters)
