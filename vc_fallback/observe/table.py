@@ -120,6 +120,9 @@ def _columns(view: View, width: int) -> list[tuple[_Column, int]]:
         if wanted <= left:
             chosen[title] = made[title].width
             left -= wanted
+        elif "reason" in chosen:
+            # What is left is better spent on the reason than on a column that matters less.
+            break
     if "reason" in chosen:
         chosen["reason"] += left
     return [(column, chosen[title]) for title, column in made.items() if title in chosen]
@@ -235,6 +238,8 @@ def _cell(text: str, width: int, column: _Column) -> str:
         if not column.middle:
             return _cut(text, width)
         end = text[len(text) - width // 2 :]
+        while cell_len(end) > width // 2:
+            end = end[1:]
         return _cut(text, width - cell_len(end)) + end
     return " " * (width - length) + text if column.right else text + " " * (width - length)
 

@@ -1,0 +1,334 @@
+"""The board knows what the table shows: fed with signals, asked at a moment, no waiting (rule 13, O4)."""
+
+from typing import Any
+
+import pytest
+
+from vc_fallback.base.signals import (
+    DependentRootChanged,
+    GateChanged,
+    GenerationChanged,
+    HeadDelivered,
+    HeadHeld,
+    HeadOutcome,
+    NodeHeadSeen,
+    Quarantined,
+    Signal,
+    Started,
+    StreamChanged,
+    StreamReason,
+    StreamState,
+)
+from vc_fallback.base.types import Epoch, HeadSource, NodeId, Root, Slot, Tier
+from vc_fallback.chain import ChainIdentity, SlotClock
+from vc_fallback.observe.board import EVENTS, Board, Row, View, age
+
+A, B, C = NodeId("a:1"), NodeId("b:1"), NodeId("c:1")
+NODES = ((A, Tier.PRIMARY), (B, Tier.PRIMARY), (C, Tier.FALLBACK))
+ROOT, OTHER = Root(b"\xaa" * 32), Root(b"\xbb" * 32)
+CHAIN = ChainIdentity(genesis_time=0.0, genesis_validators_root=ROOT, slot_duration=10.0, slots_per_epoch=8)
+SLOTS = SlotClock(CHAIN, offset=0.0)
+"""Slot 20 is from 200 to 210 in loop time."""
+
+
+def started(nodes: tuple[tuple[NodeId, Tier], ...] = NODES) -> Started:
+    return Started(100.0, nodes, None, None)
+
+
+def seen(
+    node_id: NodeId,
+    slot: int = 20,
+    root: Root = ROOT,
+    outcome: HeadOutcome = HeadOutcome.DUPLICATE,
+    source: HeadSource = HeadSource.STREAM,
+    received: float = 201.0,
+) -> NodeHeadSeen:
+    return NodeHeadSeen(received, node_id, Slot(slot), root, 1, source, received, outcome)
+
+
+def delivered(node_id: NodeId = A, slot: int = 20, **changes: Any) -> HeadDelivered:
+    values: dict[str, Any] = {
+        "at": 201.0,
+        "node_id": node_id,
+        "tier": Tier.PRIMARY,
+        "slot": Slot(slot),
+        "root": ROOT,
+        "generation": 1,
+        "source": HeadSource.STREAM,
+        "received": 201.0,
+        "delay": 1.0,
+        "optimistic": False,
+        "payload_status": None,
+        "late": False,
+        "reorg": False,
+        "seen_by": (node_id,),
+    }
+    return HeadDelivered(**values | changes)
+
+
+def stream(
+    state: StreamState,
+    reason: StreamReason,
+    *,
+    node_id: NodeId = A,
+    healthy: bool | None = None,
+    detail: str = "",
+    retry_in: float | None = None,
+    at: float = 202.0,
+) -> StreamChanged:
+    return StreamChanged(at, node_id, 1, state, healthy, reason, detail, 0 if retry_in is None else 1, retry_in)
+
+
+def change(
+    added: tuple[NodeId, ...] = (), removed: tuple[NodeId, ...] = (), changed: tuple[NodeId, ...] = ()
+) -> GenerationChanged:
+    return GenerationChanged(203.0, 2, added, removed, changed, ())
+
+
+def fed(*signals: Signal) -> Board:
+    board = Board(lambda at: at + 12 * 3600)
+    for signal in (started(), *signals):
+        board(signal)
+    return board
+
+
+def view(*signals: Signal, now: float = 204.0, listed: tuple[tuple[NodeId, Tier], ...] = NODES) -> View:
+    return fed(*signals).view(now, SLOTS, listed)
+
+
+def row(found: View, node_id: NodeId = A) -> Row:
+    (only,) = (row for row in found.rows if row.node_id == node_id)
+    return only
+
+
+def test_before_anything_happened_all_is_unknown() -> None:
+    found = Board(lambda at: at).view(0.0, None, NODES)
+    assert (found.slot, found.epoch, found.into_slot, found.delivered) == (None, None, None, None)
+    assert found.generation == 1
+    assert row(found) == Row(A, Tier.PRIMARY, "unknown", None, None, None, None, None, 0, "")
+
+
+def test_the_clock_is_that_of_the_chain() -> None:
+    found = view(now=204.5)
+    assert (found.slot, found.epoch, found.into_slot) == (20, 2, 4.5)
+
+
+def test_before_genesis_there_is_no_epoch() -> None:
+    found = view(now=-5.0)
+    assert (found.slot, found.epoch) == (-1, None)
+
+
+def test_nodes_stand_in_the_order_and_the_tiers_of_the_list() -> None:
+    """A node that only changed its tier is in no signal: the list itself says so."""
+    found = view(listed=((C, Tier.PRIMARY), (A, Tier.FALLBACK)))
+    assert [(row.node_id, row.tier) for row in found.rows] == [(C, Tier.PRIMARY), (A, Tier.FALLBACK)]
+
+
+@pytest.mark.parametrize(
+    ("signals", "health", "state", "reason"),
+    [
+        ([stream(StreamState.CONNECTING, StreamReason.STARTED)], "unknown", "connecting", "started"),
+        ([stream(StreamState.FRESH, StreamReason.CURRENT_HEAD, healthy=True)], "healthy", "fresh", "current head"),
+        (
+            [stream(StreamState.STALLED, StreamReason.HEAD_SILENCE, healthy=False, detail="at slot 9")],
+            "unhealthy",
+            "stalled",
+            "head silence (at slot 9)",
+        ),
+        (
+            [stream(StreamState.BACKOFF, StreamReason.REFUSED, retry_in=8.0, detail="503")],
+            "unknown",
+            "backoff",
+            "again in 6 s: refused (503)",
+        ),
+        (
+            [
+                stream(StreamState.BACKOFF, StreamReason.REFUSED, healthy=True, retry_in=1.0),
+                # The verdict alone changes while it waits; the attempt is late.
+                stream(StreamState.BACKOFF, StreamReason.HEAD_SILENCE, healthy=False),
+            ],
+            "unhealthy",
+            "backoff",
+            "again in 0 s: refused",
+        ),
+        (
+            [
+                stream(StreamState.BACKOFF, StreamReason.BROKEN, retry_in=1.0, at=142.0),
+                stream(StreamState.OPEN, StreamReason.RESPONSE),
+                stream(StreamState.FRESH, StreamReason.CURRENT_HEAD, healthy=True),
+            ],
+            "healthy",
+            "fresh",
+            "1 min ago: broken",
+        ),
+        (
+            [stream(StreamState.OPEN, StreamReason.START_GRACE_OVER, healthy=False)],
+            "unhealthy",
+            "open",
+            "2 s ago: start grace over",
+        ),
+        (
+            [stream(StreamState.OPEN, StreamReason.RESPONSE, healthy=True), Quarantined(1.0, A, 1, "preset differs")],
+            "quarantined",
+            "open",
+            "preset differs",
+        ),
+        (
+            [
+                stream(StreamState.OPEN, StreamReason.RESPONSE, healthy=True),
+                Quarantined(1.0, A, 1, "preset differs"),
+                Quarantined(2.0, A, 1, ""),
+            ],
+            "healthy",
+            "open",
+            "response",
+        ),
+    ],
+)
+def test_health_state_and_reason_of_a_node(signals: list[Signal], health: str, state: str, reason: str) -> None:
+    found = row(view(*signals))
+    assert (found.health, found.state, found.reason) == (health, state, reason)
+
+
+def test_a_nodes_own_words_hold_no_url_and_no_line_break() -> None:
+    """Rule 11."""
+    detail = "gone to\nhttps://u:pw@host/token\x1b[31m"
+    found = view(
+        stream(StreamState.BACKOFF, StreamReason.REFUSED, detail=detail, retry_in=9.0),
+        Quarantined(1.0, B, 1, detail),
+        GateChanged(1.0, True, None, detail),
+    )
+    shown = [row(found).reason, row(found, B).reason, found.gate, *(event.text for event in found.events[1:])]
+    assert len(shown) == 6
+    for text in shown:
+        assert text.isprintable()
+        assert "<url>" in text
+        assert "pw" not in text
+
+
+@pytest.mark.parametrize(
+    ("signals", "expected"),
+    [
+        # (slot, delay, behind) of A and B.
+        ([seen(A), seen(B)], [(20, 1.0, 0), (20, 1.0, 0)]),
+        ([seen(A), seen(B, slot=17, received=172.5)], [(20, 1.0, 0), (17, 2.5, 3)]),
+        # A head that was asked for has no delay into its slot.
+        ([seen(A, source=HeadSource.POLL)], [(20, None, 0), (None, None, None)]),
+        # The latest, not the highest (H7).
+        ([seen(A), seen(A, slot=19, received=203.0)], [(19, 13.0, 0), (None, None, None)]),
+        # Refused heads are no heads (H13).
+        ([seen(A), seen(B, slot=99, outcome=HeadOutcome.FUTURE)], [(20, 1.0, 0), (None, None, None)]),
+        ([seen(B, outcome=HeadOutcome.WRONG_CHAIN)], [(None, None, None), (None, None, None)]),
+        # What a node on another chain shows is not behind and leaves nobody behind (N7).
+        ([seen(A), seen(B, slot=21), Quarantined(1.0, B, 1, "x")], [(20, 1.0, 0), (21, -9.0, None)]),
+        # Held back and optimistic heads are heads all the same (C5, H12).
+        ([seen(A), seen(C, slot=21, outcome=HeadOutcome.TIER)], [(20, 1.0, 1), (None, None, None)]),
+        ([seen(A), seen(B, slot=21, outcome=HeadOutcome.OPTIMISTIC)], [(20, 1.0, 1), (21, -9.0, 0)]),
+    ],
+)
+def test_heads_delays_and_how_far_behind_the_best(
+    signals: list[Signal], expected: list[tuple[int | None, float | None, int | None]]
+) -> None:
+    found = view(*signals)
+    assert [(row.slot, row.delay, row.behind) for row in found.rows[:2]] == expected
+
+
+def test_without_a_chain_there_is_no_delay() -> None:
+    assert fed(seen(A)).view(204.0, None, NODES).rows[0].delay is None
+
+
+def test_the_delivered_head_has_its_age_and_its_votes_now() -> None:
+    found = view(seen(A), delivered(A), seen(B), seen(C, root=OTHER), now=204.0)
+    assert found.delivered is not None
+    assert (found.delivered.node_id, found.delivered.slot, found.delivered.root) == (A, 20, ROOT)
+    assert (found.delivered.age, found.delivered.delay, found.delivered.votes) == (3.0, 1.0, 2)
+    moved = view(seen(A), delivered(A), seen(B), seen(A, slot=21), Quarantined(1.0, B, 1, "x"))
+    assert moved.delivered is not None
+    assert moved.delivered.votes == 0
+
+
+@pytest.mark.parametrize(
+    ("signals", "gate"),
+    [
+        ([], "open"),
+        ([GateChanged(1.0, True, None, "a:1: stream stalled")], "open: a:1: stream stalled"),
+        ([GateChanged(1.0, False, A, "held by a primary")], "held by a:1"),
+        (
+            [GateChanged(1.0, False, A, ""), HeadHeld(2.0, C, Slot(1), ROOT), HeadHeld(3.0, C, Slot(2), ROOT)],
+            "held by a:1, 2 heads of fallbacks held back",
+        ),
+        (
+            [HeadHeld(1.0, C, Slot(1), ROOT), GateChanged(2.0, True, None, "x"), GateChanged(3.0, False, B, "")],
+            "held by b:1",
+        ),
+    ],
+)
+def test_the_gate(signals: list[Signal], gate: str) -> None:
+    """C5, C6."""
+    assert view(*signals).gate == gate
+
+
+def test_a_list_without_fallbacks_has_no_gate() -> None:
+    assert view(GateChanged(1.0, False, A, ""), listed=NODES[:2]).gate == ""
+
+
+def test_a_change_of_the_list_forgets_who_left_and_who_has_another_connection() -> None:
+    """G1, G2: the end of an old stream is told after the change, and is not the new one's."""
+    known = [
+        signal
+        for node_id in (A, B, C)
+        for signal in (stream(StreamState.FRESH, StreamReason.CURRENT_HEAD, node_id=node_id), seen(node_id))
+    ]
+    after = [change(added=(NodeId("d:1"),), removed=(A,), changed=(B,))]
+    ends = [stream(StreamState.STOPPED, StreamReason.REMOVED, node_id=node_id) for node_id in (A, B)]
+    found = view(*known, *after, *ends, seen(A), listed=((A, Tier.PRIMARY), *NODES[1:], (NodeId("d:1"), Tier.PRIMARY)))
+    assert found.generation == 2
+    assert [(row.state, row.slot) for row in found.rows] == [(None, None), (None, None), ("fresh", 20), (None, None)]
+
+
+def test_reconnects_are_counted() -> None:
+    answered = stream(StreamState.OPEN, StreamReason.RESPONSE)
+    assert row(view(answered, answered, answered)).reconnects == 2
+
+
+def test_events_are_the_last_ones_without_what_each_slot_brings() -> None:
+    ordinary = [seen(A), delivered(A), seen(B), HeadHeld(203.0, C, Slot(20), ROOT)]
+    special = [
+        delivered(reorg=True),
+        delivered(late=True),
+        stream(StreamState.STALLED, StreamReason.HEAD_SILENCE),
+        GateChanged(203.0, False, A, ""),
+        GateChanged(203.0, True, None, "x"),
+        Quarantined(203.0, A, 1, "preset differs"),
+        change(added=(NodeId("d:1"),)),
+        DependentRootChanged(203.0, Epoch(3), ROOT, OTHER, (A,)),
+    ]
+    found = view(*ordinary, *special)
+    assert [event.kind for event in found.events] == [
+        "head",
+        "head",
+        "stream",
+        "gate",
+        "gate",
+        "chain",
+        "list",
+        "roots",
+    ]
+    assert [event.bad for event in found.events] == [False, False, True, False, True, True, False, False]
+    assert found.events[2].time == "12:03:22"
+    assert len(found.events) == EVENTS
+
+
+def test_what_is_no_signal_can_be_noted() -> None:
+    board = fed()
+    board.note(203.0, "warning", "something", bad=True)
+    event = board.view(204.0, SLOTS, NODES).events[-1]
+    assert (event.time, event.kind, event.text, event.bad) == ("12:03:23", "warning", "something", True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "0 s"), (59.9, "59 s"), (60.0, "1 min"), (3599.0, "59 min"), (3600.0, "1 h"), (200_000.0, "2 d")],
+)
+def test_ages_are_short(seconds: float, text: str) -> None:
+    assert age(seconds) == text
