@@ -1,0 +1,63 @@
+"""The code in the README runs as it stands there."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import pytest
+
+from vc_fallback.base.clock import Clock
+from vc_fallback.testing import run_in_virtual_time, simulated_devnet
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def block(word: str) -> str:
+    """Return the block of code with a word in it."""
+    found: list[str] = [text for text in BLOCKS if word in text]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_the_readme_begins_with_three_sentences_and_two_commands() -> None:
+    """The first thing a newcomer needs is there first."""
+    assert README.index("scripts/demo") < README.index("scripts/test") < README.index("## ")
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_monitor_of_the_readme_prints_heads(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten lines are enough to follow two nodes, on asyncio and trio."""
+    names: dict[str, Any] = {}
+    # The block ends by running for ever on fixed URLs; its coroutine is run here for a moment, on nodes that are there.
+    exec(block("HeadMonitor").replace("anyio.run(main)", ""), names)  # noqa: S102 - our own text
+
+    async def for_a_moment() -> None:
+        async with simulated_devnet(2, slot_duration=0.2, clock=Clock()) as net:
+            names["URLS"][:] = net.urls
+            with anyio.move_on_after(2):
+                await names["main"]()
+
+    anyio.run(for_a_moment, backend=backend)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) >= 3
+    assert all(re.match(r"\d+ [0-9a-f]{64} 127\.0\.0\.1:\d+ \(", line) for line in lines)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_scenario_of_the_readme_runs(backend: Literal["asyncio", "trio"]) -> None:
+    """Simulated nodes do what the README says."""
+    ran: list[str] = []
+
+    def run(scenario: Callable[[], Any], **_: str) -> None:
+        run_in_virtual_time(scenario, backend=backend)
+        ran.append(backend)
+
+    code = block("run_in_virtual_time").replace(
+        "from vc_fallback.testing import run_in_virtual_time, simulated_devnet",
+        "from vc_fallback.testing import simulated_devnet",
+    )
+    exec(code, {"run_in_virtual_time": run})  # noqa: S102 - our own text
+    assert ran == [backend]
