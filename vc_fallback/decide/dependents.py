@@ -35,7 +35,11 @@ class DependentRoots:
 
     def settled(self, head: NodeHead) -> bool:
         """Whether a head says nothing that is not known already."""
-        return all(self._known.get(epoch) == root for epoch, root in self.of(head).items())
+        epoch = Epoch(head.slot // self._slots_per_epoch)
+        current, following = head.current_epoch_dependent_root, head.next_epoch_dependent_root
+        return (current is None or current == ZERO_ROOT or current == self._known.get(epoch)) and (
+            following is None or following == ZERO_ROOT or following == self._known.get(Epoch(epoch + 1))
+        )
 
     def of(self, head: NodeHead) -> dict[Epoch, Root]:
         """Return the dependent roots that a head names, by epoch; unknown and all-zero ones are left out."""

@@ -118,6 +118,11 @@ class NodeFacts:
     """Why requests should not go to the node; empty while it is healthy (N1)."""
 
     @property
+    def verified(self) -> bool:
+        """Whether its chain is known and fits the pinned one."""
+        return self.identity is not None and not self.mismatch
+
+    @property
     def quarantined(self) -> bool:
         """Whether the node is on another chain."""
         return bool(self.mismatch)

@@ -132,16 +132,18 @@ class HeadCache:
         return member
 
     def offer(self, head: NodeHead) -> None:
-        """Take a head of a node that is in the list; it is stamped with the present generation (G3)."""
-        self.look_at_gate()
+        """Take a head that has just come; it is stamped with the present generation (G3)."""
+        now = head.received
+        self._look_at_gate(now)
         # Observers are told of the gate, and may have changed the list.
         if self.closing or head.node_id not in self._followed:
             return
-        head = replace(head, generation=self.candidates.generation)
+        if head.generation != self.candidates.generation:
+            head = replace(head, generation=self.candidates.generation)
         known = self._votes
-        decisions = self.delivery.offer(head, self.clock.now(), self.slots)
+        decisions = self.delivery.offer(head, now, self.slots)
         self._take(decisions)
-        self.look_at_gate()
+        self._look_at_gate(now)
         if self.dependents is not None:
             self.dependents.look(head)
         if not decisions:
@@ -154,7 +156,7 @@ class HeadCache:
     def streamed(self, head: NodeHead) -> bool:
         """Note that a stream announced a head; return whether it is a current one (H6)."""
         facts = self.ledger.nodes[head.node_id].stream
-        now = self.clock.now()
+        now = head.received
         facts.last_head = head
         facts.last_head_at = now
         if self.slots is None or not is_current(head.slot, now, self.slots):
@@ -175,14 +177,14 @@ class HeadCache:
 
     def reconsider(self) -> None:
         """Look at the gate, and deliver what has become deliverable (C6)."""
-        if not self.closing and not self.look_at_gate():
+        if not self.closing and not self._look_at_gate(self.clock.now()):
             self._deliver_best()
 
-    def look_at_gate(self) -> bool:
+    def _look_at_gate(self, now: float) -> bool:
         """Evaluate the tier gate; return whether it has just opened, and with it everything was reconsidered (C6)."""
         if self.slots is None or not self.config.heads.tier_gate or self.closing:
             return False
-        if not self._gate.look(self.clock.now(), self.slots, self.times):
+        if not self._gate.look(now, self.slots, self.times):
             return False
         self._deliver_best()
         return True

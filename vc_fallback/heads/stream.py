@@ -9,7 +9,7 @@ from vc_fallback.base.backoff import Backoff
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.signals import StreamReason, StreamState
 from vc_fallback.base.types import NodeId
-from vc_fallback.candidates import Candidate
+from vc_fallback.candidates import Candidate, CandidateList
 from vc_fallback.decide.freshness import away_too_long, state_of
 from vc_fallback.decide.ledger import NodeFacts, NodeHead
 from vc_fallback.decide.topics import TopicPlan
@@ -49,6 +49,11 @@ class HeadStream:
         self._gave_current = False
         """Whether the connection before the present one gave a current head."""
         self._ended = StreamStatistics()
+        self._received = 0.0
+        """When the bytes came whose events are told."""
+        self._looked_in: CandidateList | None = None
+        self._listed = False
+        """Whether the list that was looked in last has the node."""
 
     @property
     def facts(self) -> NodeFacts:
@@ -58,7 +63,12 @@ class HeadStream:
     @property
     def listed(self) -> bool:
         """Whether the node is in the list, with the connection settings of this stream (G3)."""
-        return self._cache.member(self.node_id, self.candidate.connection) is not None
+        listed = self._cache.candidates.current
+        if listed is not self._looked_in:
+            # Every piece of bytes asks, and a list does not change.
+            self._looked_in = listed
+            self._listed = self._cache.member(self.node_id, self.candidate.connection) is not None
+        return self._listed
 
     def statistics(self) -> StreamStatistics:
         """Return counts."""
@@ -173,7 +183,7 @@ class HeadStream:
     def _ask(self) -> None:
         """Ask the node which chain it is on and what it knows: its stream has a new connection (H14, H15)."""
         if self._tasks is not None and self._checks is not None:
-            self._checks.start_soon(self.polls.identify)
+            self.polls.identify.ask(self._checks)
             self._tasks.start_soon(self.polls.baseline)
 
     async def _wait(self, end: Connection) -> None:
@@ -234,7 +244,7 @@ class HeadStream:
         """Bytes are transport liveness, comments included, and nothing else (rule 2)."""
         if connection is self._current and self.listed:
             stream = self.facts.stream
-            stream.last_byte = self._cache.clock.now()
+            stream.last_byte = self._received = self._cache.clock.now()
             stream.comments = connection.comments
 
     def on_head(self, connection: Connection, event: HeadEvent) -> None:
@@ -246,7 +256,8 @@ class HeadStream:
             node_id=self.node_id,
             slot=event.slot,
             root=event.block,
-            received=cache.clock.now(),
+            received=self._received,
+            generation=cache.candidates.generation,
             payload_status=event.payload_status,
             optimistic=event.optimistic,
             current_epoch_dependent_root=event.current_epoch_dependent_root,
@@ -273,7 +284,7 @@ class HeadStream:
             node_id=self.node_id,
             slot=event.slot,
             root=event.new_head_block,
-            received=self._cache.clock.now(),
+            received=self._received,
             optimistic=event.optimistic,
         )
         if not head.same_block(self._cache.delivery.entries.get(self.node_id)):
@@ -282,7 +293,7 @@ class HeadStream:
     def on_dropped(self, connection: Connection) -> None:
         """The node dropped messages for us: ask for its head (H14)."""
         if connection is self._current and self._tasks is not None:
-            self._tasks.start_soon(self.polls.refresh)
+            self.polls.refresh.ask(self._tasks)
 
     def _enter(
         self, state: StreamState, reason: StreamReason, detail: str = "", *, retry_in: float | None = None
