@@ -89,6 +89,8 @@ class Connection:
         self._refused: tuple[StreamReason, str] = (StreamReason.REFUSED, "")
         self._second_form = False
         """Whether the node sends `head_v2`."""
+        self._dropped = False
+        """Whether a comment among the bytes at hand reported dropped messages (H14)."""
         self._nonsense = 0
         self._seen_oversized = 0
         self.malformed = 0
@@ -171,15 +173,24 @@ class Connection:
             if len(self._refusal) >= ERROR_BODY:
                 raise StreamEnd(StreamReason.ENDED, "")
             return
+        self._dropped = False
         events = self._decoder.feed(data)
         self._owner.on_bytes(self)
+        if self._dropped:
+            self._owner.on_dropped(self)
         if not self._second_form and any(event.event == "head_v2" for event in events):
             self._second_form = True
+        self._count_nonsense(self._decoder.dropped - self._seen_oversized)
+        self._seen_oversized = self._decoder.dropped
         for event in events:
             self._event(event)
-        if self._decoder.dropped != self._seen_oversized:
-            self._nonsense += self._decoder.dropped - self._seen_oversized
-            self._seen_oversized = self._decoder.dropped
+
+    def _count_nonsense(self, count: int) -> None:
+        """Count what could not be read.
+
+        :raises StreamEnd: when it is too much without anything good between.
+        """
+        self._nonsense += count
         if self._nonsense >= NONSENSE:
             raise StreamEnd(StreamReason.UNREADABLE, f"{self._nonsense} events in a row could not be read")
 
@@ -193,8 +204,8 @@ class Connection:
             self.malformed += 1
             if sse.event == "head_v2":
                 self._second_form = False
-            self._nonsense += 1
             logger.debug("%s: malformed event: %s", self._node.node_id, malformed)
+            self._count_nonsense(1)
             return
         match event:
             case HeadEvent():
@@ -212,4 +223,4 @@ class Connection:
 
     def _comment(self, text: str) -> None:
         if text.strip().startswith("error - dropped"):
-            self._owner.on_dropped(self)
+            self._dropped = True

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 import anyio
+from anyio.abc import TaskGroup
 
 from vc_fallback.base.backoff import Backoff
 from vc_fallback.base.errors import NodeError
@@ -17,15 +18,20 @@ REFRESH_PAUSE = 1 / 12
 """Between two polls that the node itself asks for, as a part of a slot."""
 
 
-class _Errand:
-    """Runs at most once at a time; asked for meanwhile, it runs once more afterwards (rule 6)."""
+class Errand:
+    """Runs at most once at a time; asked for meanwhile, it runs once more afterwards, however often it was (rule 6)."""
 
     def __init__(self, run: Callable[[], Awaitable[None]]) -> None:
         self._run = run
         self._asked = self._under_way = False
 
-    async def __call__(self) -> None:
+    def ask(self, tasks: TaskGroup) -> None:
+        """Have it done by a task of a group."""
         self._asked = True
+        if not self._under_way:
+            tasks.start_soon(self._do)
+
+    async def _do(self) -> None:
         if self._under_way:
             return
         self._under_way = True
@@ -45,9 +51,9 @@ class NodePolls:
         self._candidate = candidate
         self._cache = cache
         self._baseline_under_way = False
-        self.identify = _Errand(self._identify)
+        self.identify = Errand(self._identify)
         """Ask which chain the node is on, until it says so (H15)."""
-        self.refresh = _Errand(self._refresh)
+        self.refresh = Errand(self._refresh)
         """Ask for the head because the node says that it dropped messages (H14), however often it says so."""
 
     @property
