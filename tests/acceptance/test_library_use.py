@@ -1,67 +1,20 @@
 """The head monitor as the author of a validator client uses it: its block, its waits, and what it leaves behind."""
 
-import gc
-import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import anyio
 import anyio.abc
 import pytest
 
 from tests.acceptance.generations import drain, listed
-from tests.acceptance.harness import candidate, known, monitor
+from tests.acceptance.harness import known, monitor
+from tests.acceptance.library import OwnError, OwnStop, close_slowly, config_of, nothing_left
 from vc_fallback.base.errors import SubscriptionClosed
 from vc_fallback.base.signals import StreamState
 from vc_fallback.base.types import Slot
 from vc_fallback.base.watch import WatchClosed
-from vc_fallback.config import FallbackConfig
 from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.testing import Delay, SimulatedChain, SimulatedDevnet, SimulatedNode, simulated_devnet
 
 pytestmark = pytest.mark.anyio
-
-
-class OwnError(Exception):
-    """An error of a validator client."""
-
-
-class OwnStop(BaseException):
-    """What no `except Exception` catches."""
-
-
-def config_of(net: SimulatedDevnet) -> FallbackConfig:
-    return FallbackConfig.of({"candidates": [candidate(node) for node in net]})
-
-
-def tasks_now() -> int:
-    """Count the tasks of the event loop."""
-    try:
-        import trio
-
-        return trio.lowlevel.current_statistics().tasks_living
-    except RuntimeError:
-        import asyncio
-
-        return len(asyncio.all_tasks())
-
-
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - one descriptor less to count
-
-
-@asynccontextmanager
-async def nothing_left(net: SimulatedDevnet) -> AsyncIterator[None]:
-    """See that the body leaves no task, no connection and no descriptor behind."""
-    await anyio.sleep(0.1)
-    before = tasks_now(), descriptors()
-    yield
-    for node in net:
-        node.thaw()
-    await anyio.sleep(0.1)
-    gc.collect()
-    assert [node.connections for node in net] == [0] * len(net)
-    assert (tasks_now(), descriptors()) == before
 
 
 async def raise_within(net: SimulatedDevnet, error: BaseException, scope: anyio.CancelScope | None = None) -> None:
@@ -87,11 +40,17 @@ async def test_error_of_the_block_leaves_unchanged(error: BaseException) -> None
         assert error.__context__ is None
 
 
-async def test_error_of_the_block_goes_before_a_cancellation_from_outside() -> None:
+async def test_error_of_the_block_goes_before_a_cancellation_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """The block raises its own error while the scope around it is cancelled: that error comes out."""
+    close_slowly(monkeypatch)
     async with simulated_devnet(2) as net, nothing_left(net):
-        with anyio.CancelScope() as scope, pytest.raises(OwnError):
-            await raise_within(net, OwnError(), scope)
+        error, caught = OwnError(), list[OwnError]()
+        with anyio.CancelScope() as scope:
+            try:
+                await raise_within(net, error, scope)
+            except OwnError as raised:
+                caught.append(raised)
+        assert caught == [error]
 
 
 @pytest.mark.parametrize("state", ["fresh", "frozen", "refusing", "hanging"])

@@ -8,12 +8,11 @@ import pytest
 
 from tests.acceptance.generations import drain
 from tests.acceptance.harness import monitor
-from tests.acceptance.test_library_use import OwnError, config_of, nothing_left
+from tests.acceptance.library import OwnError, close_slowly, config_of, nothing_left
 from vc_fallback.base.signals import HeadDelivered, Signal
 from vc_fallback.base.types import Slot
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.heads.monitor import HeadMonitor
-from vc_fallback.node.client import BeaconNode
 from vc_fallback.testing import simulated_devnet
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("virtual_time_backend", ["asyncio"], indirect=True)]
@@ -119,8 +118,9 @@ async def test_read_cancelled_at_the_very_moment_of_a_head(turns: int) -> None:
         assert list(dict.fromkeys(read)) == [130, 131]
 
 
-async def test_block_that_swallows_its_cancellation_ends_normally() -> None:
+async def test_block_that_swallows_its_cancellation_ends_normally(monkeypatch: pytest.MonkeyPatch) -> None:
     """A block that tidies up when it is cancelled, and goes on, is not cancelled again by leaving the monitor."""
+    close_slowly(monkeypatch)
     async with simulated_devnet(2) as net, nothing_left(net):
         done = False
 
@@ -141,8 +141,9 @@ async def test_block_that_swallows_its_cancellation_ends_normally() -> None:
         assert done
 
 
-async def test_error_in_the_place_of_a_cancellation() -> None:
+async def test_error_in_the_place_of_a_cancellation(monkeypatch: pytest.MonkeyPatch) -> None:
     """A block that answers its cancellation with an error of its own: that error leaves, unchanged."""
+    close_slowly(monkeypatch)
     async with simulated_devnet(2) as net, nothing_left(net):
         error = OwnError()
 
@@ -163,15 +164,7 @@ async def test_error_in_the_place_of_a_cancellation() -> None:
 
 async def test_cancelled_while_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 5: a cancellation during the end waits for the tasks all the same, and comes out then."""
-    close = BeaconNode.aclose
-
-    async def slow(self: BeaconNode) -> None:
-        try:
-            await anyio.sleep(0.8)
-        finally:
-            await close(self)
-
-    monkeypatch.setattr(BeaconNode, "aclose", slow)
+    close_slowly(monkeypatch)
     async with simulated_devnet(2) as net, nothing_left(net):
 
         async def main() -> None:

@@ -210,7 +210,7 @@ class HeadCache:
 
     def _publish(self, delivered: Delivered) -> None:
         # An observer may have changed the list between the decision and this.
-        if self.slots is None or delivered.head.node_id not in self.candidates.current:
+        if self.slots is None or delivered.head.node_id not in self._followed:
             return
         self.latest.set(delivered)
         for deliver in list(self._deliver_to.values()):
