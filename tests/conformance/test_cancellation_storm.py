@@ -27,8 +27,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
 COUNT = int(os.environ.get("CANCELLATIONS", "1500"))
 AT_ONCE = 24
 SLOTS = 8
-# Dialling takes a millisecond, an answer ten, a stream fifty, a place in the queue more: this meets all of them.
-LATEST = (0.003, 0.03, 0.3)
+# Parts of the time that so many calls take on this machine just now: a dial, an answer, a stream and its place in the
+# queue are all met, and some calls live.
+LATEST = (0.02, 0.2, 1.2)
 
 Call = Callable[[], Awaitable[object]]
 
@@ -112,16 +113,30 @@ def calls_of(client: HTTPClient) -> list[Call]:
     ]
 
 
-async def storm(client: HTTPClient, count: int, chance: random.Random, ways: list[Any]) -> int:
+async def pace(calls: list[Call]) -> float:
+    """How long as many calls take as will run at once."""
+
+    async def one(call: Call) -> None:
+        with contextlib.suppress(httpx.TransportError):
+            await call()
+
+    begun = anyio.current_time()
+    async with anyio.create_task_group() as tasks:
+        for number in range(AT_ONCE):
+            tasks.start_soon(one, calls[number % len(calls)])
+    return anyio.current_time() - begun
+
+
+async def storm(calls: list[Call], count: int, chance: random.Random, ways: list[Any]) -> int:
     """Begin that many calls, some at a time, and cancel each at a random moment. Return how many were cancelled."""
     cancelled = 0
-    calls = calls_of(client)
+    usual = await pace(calls)
 
     async def one() -> None:
         nonlocal cancelled
         was = False
         with contextlib.suppress(httpx.TransportError):  # the server closes now and then
-            was = await chance.choice(ways)(chance.choice(calls), chance.uniform(0, chance.choice(LATEST)))
+            was = await chance.choice(ways)(chance.choice(calls), usual * chance.uniform(0, chance.choice(LATEST)))
         cancelled += was
 
     async def some(number: int) -> None:
@@ -142,7 +157,7 @@ async def test_storm_of_cancellations_loses_nothing(
     ways: list[Any] = [by_scope]
     if anyio_backend_name == "asyncio":
         ways += [by_task, by_timeout, by_wait_for]
-    count = COUNT // 5 if secure else COUNT
+    count = COUNT // 8 if secure else COUNT
     server_tls = tls = None
     if secure:
         ca = trustme.CA()
@@ -157,14 +172,14 @@ async def test_storm_of_cancellations_loses_nothing(
     async with serve(handler, tls=server_tls) as server, client_of(server, tls=tls, concurrency=SLOTS) as client:
         before = descriptors()
         tasks_before = len(asyncio.all_tasks()) if anyio_backend_name == "asyncio" else 0
-        cancelled = await storm(client, count, random.Random(17), ways)
-        assert count * 0.2 < cancelled < count * 0.95
+        cancelled = await storm(calls_of(client), count, random.Random(17), ways)
+        assert count * 0.2 < cancelled < count
 
         numbers = client.statistics()
         assert (numbers.in_use, numbers.waiting, numbers.streams) == (0, 0, 0)
         assert numbers.open == numbers.idle <= SLOTS
         await eventually(lambda: server.open <= client.statistics().idle)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 for _ in range(3 * SLOTS):
                     tasks.start_soon(succeed, client)
@@ -182,31 +197,25 @@ async def succeed(client: HTTPClient) -> None:
 
 async def test_storm_at_the_httpx_seam_loses_nothing(anyio_backend_name: str) -> None:
     """The same through an `httpx.AsyncClient`, whose calls end in the middle of a pulled body too."""
-    chance = random.Random(18)
     ways: list[Any] = [by_scope] if anyio_backend_name == "trio" else [by_scope, by_task, by_timeout, by_wait_for]
     transport = VCTransport(concurrency=SLOTS)
     before = descriptors()
     async with serve(handler) as server:
         client = httpx.AsyncClient(transport=transport, base_url=server.url, trust_env=False, timeout=60)
-        calls = [
+        calls: list[Call] = [
             lambda: client.get("/small"),
             lambda: client.post("/large", content=bytes(200_000)),
             lambda: client.get("/events"),
         ]
 
-        async def some() -> None:
-            for _ in range(COUNT // 5 // AT_ONCE):
-                with contextlib.suppress(httpx.TransportError):
-                    await chance.choice(ways)(chance.choice(calls), chance.uniform(0, chance.choice(LATEST)))
-
         async def succeeds() -> None:
             assert (await client.get("/small")).status_code == 200
 
+        assert await storm(calls, COUNT // 8, random.Random(18), ways) > 0
         with anyio.fail_after(60):
-            for part in (some, succeeds):
-                async with anyio.create_task_group() as tasks:
-                    for _ in range(AT_ONCE):
-                        tasks.start_soon(part)
+            async with anyio.create_task_group() as tasks:
+                for _ in range(3 * SLOTS):
+                    tasks.start_soon(succeeds)
         await client.aclose()
         await eventually(lambda: server.open == 0)
     gc.collect()
