@@ -6,24 +6,34 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 COMMAND = (sys.executable, "-m", "vc_fallback.cli.main")
 ROOT = Path(__file__).parents[1]
 
 
 class Process:
-    """A running command. Its lines are read as they come; leaving the context kills it if it still runs."""
+    """A running command. Its lines are read as they come; leaving the context kills it if it still runs.
 
-    def __init__(self, *arguments: str) -> None:
+    :param env: environment variables beside the present ones.
+    :param command: what is run, ours unless it is given.
+    """
+
+    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None, command: Sequence[str] = COMMAND) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own command
-            [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, bufsize=0
+            [*command, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            bufsize=0,
+            env={**os.environ, **(env or {})},
         )
         self._rest = b""
+        self._rest_of_errors = b""
 
     def __enter__(self) -> Self:
         return self
@@ -40,17 +50,26 @@ class Process:
 
     def line(self, timeout: float = 20) -> str:
         """Wait for the next line of stdout."""
-        assert self._process.stdout is not None
+        line, self._rest = self._next(self._process.stdout, self._rest, timeout)
+        return line
+
+    def error_line(self, timeout: float = 20) -> str:
+        """Wait for the next line of stderr."""
+        line, self._rest_of_errors = self._next(self._process.stderr, self._rest_of_errors, timeout)
+        return line
+
+    def _next(self, stream: IO[bytes] | None, rest: bytes, timeout: float) -> tuple[str, bytes]:
+        assert stream is not None
         end = time.monotonic() + timeout
         with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._rest:
+            selector.register(stream, selectors.EVENT_READ)
+            while b"\n" not in rest:
                 assert selector.select(max(0, end - time.monotonic())), "no line in time"
-                data = os.read(self._process.stdout.fileno(), 65536)
+                data = os.read(stream.fileno(), 65536)
                 assert data, f"ended: {self.errors()}"
-                self._rest += data
-        line, _, self._rest = self._rest.partition(b"\n")
-        return line.decode()
+                rest += data
+        line, _, rest = rest.partition(b"\n")
+        return line.decode(), rest
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal."""
@@ -68,7 +87,7 @@ class Process:
     def finish(self, timeout: float = 40) -> tuple[int, list[str], str]:
         """Read to the end; return the exit status, the further lines of stdout, and stderr."""
         out, err = self._process.communicate(timeout=timeout)
-        return self._process.returncode, (self._rest + out).decode().splitlines(), err.decode()
+        return self._process.returncode, (self._rest + out).decode().splitlines(), (self._rest_of_errors + err).decode()
 
     def errors(self) -> str:
         """Return stderr, once the process has ended."""

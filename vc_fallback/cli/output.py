@@ -45,6 +45,11 @@ class Output:
         self._scope = anyio.CancelScope()
 
     @property
+    def waiting(self) -> int:
+        """Bytes that have not been written yet."""
+        return self._waiting
+
+    @property
     def idle(self) -> bool:
         """Whether everything has been written."""
         return not self._waiting
