@@ -144,6 +144,8 @@ class HeadStream:
             self._gave_current = connection.current_head
             if self.listed:
                 self.facts.stream.connection_ended()
+                # Before the entry goes: the gate may open on this, and says why.
+                self.facts.stream.state = StreamState.BACKOFF
                 self._cache.forget(self.node_id)
         return connection
 
