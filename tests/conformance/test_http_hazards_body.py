@@ -138,7 +138,11 @@ async def test_unknown_content_coding_is_refused(coding: str) -> None:
         assert not recorder.pieces
 
 
-@pytest.mark.parametrize("data", [b"plain text", gzip.compress(b"abc" * 1000)[:-9], gzip.compress(b"abc") + b"rubbish"])
+@pytest.mark.parametrize(
+    "data",
+    [b"plain text", gzip.compress(b"abc" * 1000)[:-9], gzip.compress(b"abc") + b"rubbish"],
+    ids=["plain", "cut", "more"],
+)
 async def test_broken_content_coding_is_an_error(data: bytes) -> None:
     """Hazard 22: a compressed body that is cut off is no shorter body."""
     async with (
