@@ -9,9 +9,9 @@ Stated precisely, where "delivered" is the sequence of deliveries and "the deliv
 - No slot is left out: no eligible node shows a usable head above everything that was delivered so far, bursts that have
   not settled aside.
 - Down by reorg only: a delivery below the delivered slot comes from a node that has shown the delivered head on its
-  connection; and what a node that stands there shows next, usable and current, is delivered.
-- Sideways by C4: another root at the delivered slot comes from a node that has shown the delivered head, or from the
-  node that the delivered head came from, or with more nodes behind it.
+  connection; and what a node that stands there shows next at another slot, usable and current, is delivered.
+- Sideways by C4: another root at the delivered slot comes from the node that the delivered head came from, or with more
+  nodes behind it.
 - Votes: whoever stands at the delivered head, eligible and not optimistic, is in its `seen_by`.
 - Full is not taken back while an eligible node says full.
 - Generation: a delivery carries the generation of the list at that moment.
@@ -185,6 +185,8 @@ class Play:
         self.check(decisions)
         above = before is None or slot > before.head.slot
         reorg = before is not None and stands and not head.same_block(before.head)
+        if before is not None and slot == before.head.slot:
+            reorg = reorg and show.node == before.head.node_id
         if (above or reorg) and self.counts(show.node) and is_current(slot, self.now, SLOTS):
             assert decisions[-1].outcome is HeadOutcome.DELIVERED
 
@@ -230,7 +232,9 @@ class Play:
             elif head.slot == before.head.slot and not same:
                 votes = self.delivery.votes(head.slot)
                 more = len(votes.get(head.root, ())) > len(votes.get(before.head.root, ()))
-                assert followed or node == before.head.node_id or more
+                # Where the node that it came from has left, another that showed it has taken its place.
+                heir = followed and before.head.node_id not in before.seen_by
+                assert more or node == before.head.node_id or heir
             if same and before.head.payload_status is PayloadStatus.FULL:
                 assert head.payload_status is PayloadStatus.EMPTY
                 assert not any(

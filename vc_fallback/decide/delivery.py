@@ -265,11 +265,11 @@ class Delivery:
             return self._vote(head)
         if self._beats_delivered(head):
             return HeadOutcome.DELIVERED
-        # The node we followed moved on: a reorg that we follow, also back to an older root (A → B → A is three).
-        followed = current.same_block(previous)
-        if followed or (head.slot == current.slot and head.node_id == current.node_id):
-            return HeadOutcome.DELIVERED
-        return HeadOutcome.BEHIND
+        # At the same slot only the node that the delivered head came from is followed to another branch (C4); at
+        # another slot any node that moves on from the delivered head: a reorg, also back (A → B → A is three).
+        same_slot = head.slot == current.slot
+        followed = head.node_id == current.node_id if same_slot else current.same_block(previous)
+        return HeadOutcome.DELIVERED if followed else HeadOutcome.BEHIND
 
     def _vote(self, head: NodeHead) -> HeadOutcome:
         """Count a node behind the delivered head; its payload status may be news (H11)."""
