@@ -14,7 +14,7 @@ import anyio
 
 from scripts.benchmarks.clients import identified, settings
 from scripts.benchmarks.server import ROOT, Plan, Serving, moment_of, serving
-from vc_fallback import HeadMonitor, NodeHeadSeen, NodeId, Signal, StreamChanged, StreamReason, Subscription
+from vc_fallback import HeadMonitor, HeadSource, NodeHeadSeen, NodeId, Signal, StreamChanged, StreamReason, Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ async def delivery(sizes: Sequence[Size], heads: int, slot_duration: float) -> l
         "same",
         heads,
         slot_duration,
+        warm=3,
     )
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(serving(plan))
@@ -129,59 +130,56 @@ class Changes:
 async def changes(nodes: int, times: int, slot_duration: float) -> Changes:
     """Replace half of a list by other nodes, again and again, while all of them announce heads."""
     half = nodes // 2
-    each = 8
-    plan = Plan(nodes + half, {"list": nodes + half}, "same", (times + 1) * each, slot_duration, begin=nodes)
+    plan = Plan(nodes + half, {"list": nodes + half}, "same", 10**6, slot_duration, begin=nodes)
     seen: list[tuple[float, NodeHeadSeen]] = []
     told: list[tuple[float, StreamChanged]] = []
-    going = anyio.Event()
+    opened = anyio.Event()
 
     def observe(signal: Signal) -> None:
         if isinstance(signal, NodeHeadSeen):
             seen.append((time.monotonic(), signal))
-            going.set()
         elif isinstance(signal, StreamChanged):
             told.append((time.monotonic(), signal))
+            if signal.reason is StreamReason.RESPONSE and len(_when(told, StreamReason.RESPONSE)) == half:
+                opened.set()
 
     found = Changes()
+    spans: list[tuple[float, float]] = []
     async with serving(plan) as server:
         everyone = settings(server, server.urls("list")).candidate_list()
         lists = [everyone[:half] + everyone[half : 2 * half], everyone[:half] + everyone[2 * half :]]
-        spans: list[tuple[float, float]] = []
         async with HeadMonitor(settings(server, server.urls("list")[:nodes]), observers=[observe]) as monitor:
             kept = set(list(monitor.candidates.current.members)[:half])
             await identified(monitor)
             server.ready("list")
-            await going.wait()
             for turn in range(times):
-                await anyio.sleep(slot_duration * each / 2)
+                await anyio.sleep(slot_duration * 4)
                 told.clear()
+                opened = anyio.Event()
                 begun = time.monotonic()
-                change = monitor.update_candidates(lists[(turn + 1) % 2])
+                monitor.update_candidates(lists[(turn + 1) % 2])
                 found.call.append((time.monotonic() - begun) * 1000)
-                await anyio.sleep(slot_duration * each / 2)
-                stopped = _last(told, change.removed, StreamReason.REMOVED)
-                started = _last(told, change.added, StreamReason.STARTED)
-                opened = _last(told, change.added, StreamReason.RESPONSE)
-                found.replaced.append((max(stopped, started) - begun) * 1000)
-                found.opened.append((opened - begun) * 1000)
-                spans.append((begun, opened))
-            first = await server.done()
-            await anyio.sleep(slot_duration)
-    heads = 0
+                await opened.wait()
+                # The last of them is told within the wait.
+                spans.append((begun, max(_when(told, StreamReason.RESPONSE).values())))
+                replaced = [*_when(told, StreamReason.REMOVED).values(), *_when(told, StreamReason.STARTED).values()]
+                found.replaced.append((max(replaced) - begun) * 1000)
+                found.opened.append((spans[-1][1] - begun) * 1000)
+            await anyio.sleep(slot_duration * 4)
+    slots: dict[NodeId, list[int]] = {}
     for at, head in seen:
-        if head.node_id not in kept or head.slot < first:
-            continue
         sent = moment_of(head.root) / 1e9
+        if head.node_id not in kept or head.source is not HeadSource.STREAM:
+            continue
         within = any(begun <= at and sent <= end for begun, end in spans)
         (found.during if within else found.otherwise).append((at - sent) * 1000)
-        heads += 1
-    found.missed = plan.heads * half - heads
+        slots.setdefault(head.node_id, []).append(head.slot)
+    found.missed = sum(known[-1] - known[0] + 1 - len(known) for known in slots.values())
     return found
 
 
-def _last(told: Sequence[tuple[float, StreamChanged]], nodes: Sequence[NodeId], reason: StreamReason) -> float:
-    at = {change.node_id: moment for moment, change in told if change.reason is reason}
-    return max(at[node_id] for node_id in nodes)
+def _when(told: Sequence[tuple[float, StreamChanged]], reason: StreamReason) -> dict[NodeId, float]:
+    return {change.node_id: at for at, change in told if change.reason is reason}
 
 
 if __name__ == "__main__":

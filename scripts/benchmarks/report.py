@@ -16,14 +16,15 @@ def percentile(values: Iterable[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
-def ratio(ours: Sequence[float], theirs: Sequence[float], size: int) -> tuple[float, float, float]:
-    """Compare two series taken in turn, round by round, `size` values to a round.
+def ratio(ours: Iterable[Sequence[float]], theirs: Iterable[Sequence[float]]) -> str:
+    """Compare two series taken in turn, round by round.
 
-    :returns: the median over the rounds of the ratio of the medians, and the quartiles beside it: how noisy it was.
+    :returns: the median over the rounds of the ratio of their medians, and the quartiles beside it: how noisy it was.
     """
-    rounds = range(0, min(len(ours), len(theirs)) - size + 1, size)
-    ratios = [median(ours[at : at + size]) / median(theirs[at : at + size]) for at in rounds]
-    return median(ratios), percentile(ratios, 0.25), percentile(ratios, 0.75)
+    ratios = [median(our) / median(their) for our, their in zip(ours, theirs, strict=True) if our and their]
+    if not ratios:
+        return ""
+    return f"{median(ratios):.2f} ({percentile(ratios, 0.25):.2f}–{percentile(ratios, 0.75):.2f})"
 
 
 class Report:

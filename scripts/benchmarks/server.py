@@ -1,8 +1,8 @@
 """The other process of the benchmarks: beacon nodes that do no more than they must and write heads at known moments.
 
-Several clients follow the same nodes at once, told apart by the path prefix of their base URL. The slots go round among
-them, so that whatever the machine does meanwhile, it does to all. A head's root ends in the moment of its first write,
-in nanoseconds of CLOCK_MONOTONIC, which is one clock for all processes of a machine.
+Several clients follow the same nodes at once, told apart by the path prefix of their base URL. They have their heads in
+rounds, one after the other, so that whatever the machine does meanwhile, it does to all. A head's root ends in the
+moment of its first write, in nanoseconds of CLOCK_MONOTONIC, which is one clock for all processes of a machine.
 """
 
 import asyncio
@@ -34,8 +34,9 @@ class Plan:
     """What the server does.
 
     :param clients: path prefix of each client, and how many of the nodes (the first ones) it follows.
-    :param heads: how many heads each client is shown, after `warm` ones that are not to be counted.
+    :param heads: how many heads each client is shown, after `warm` ones that are not counted.
     :param slot_duration: seconds; each slot is one client's.
+    :param turn: how many heads a client has in a row.
     :param begin: how many streams each client must have open before the first head; by default as many as it has nodes.
     """
 
@@ -44,7 +45,8 @@ class Plan:
     pattern: Pattern
     heads: int
     slot_duration: float
-    warm: int = 10
+    turn: int = 1
+    warm: int = 0
     begin: int | None = None
 
 
@@ -149,17 +151,19 @@ class _Nodes:
             self.changed.clear()
             await self.changed.wait()
         clients = list(plan.clients)
-        start = self.slot_at() + 2
-        first = start + plan.warm * len(clients)
-        for slot in range(start, first + plan.heads * len(clients)):
-            await asyncio.sleep(self.middle_of(slot) - time.monotonic())
-            turn, client = divmod(slot - start, len(clients))
-            streams = self.streams[clients[client]]
-            if plan.pattern == "distinct":
-                node = list(streams)[turn % len(streams)]
-                self._write(slot, [streams[node]])
-            else:
-                self._write(slot, list(streams.values()))
+        slot = self.slot_at() + 2
+        first = slot + plan.warm * len(clients)
+        shown = dict.fromkeys(clients, 0)
+        for count in (plan.warm, plan.heads):
+            for begun in range(0, count, plan.turn):
+                for client in clients:
+                    for _ in range(min(plan.turn, count - begun)):
+                        await asyncio.sleep(self.middle_of(slot) - time.monotonic())
+                        streams = list(self.streams[client].values())
+                        distinct = plan.pattern == "distinct"
+                        self._write(slot, [streams[shown[client] % len(streams)]] if distinct else streams)
+                        shown[client] += 1
+                        slot += 1
         return first, dict.fromkeys(clients, plan.heads)
 
     def _write(self, slot: int, streams: list[asyncio.Transport]) -> None:

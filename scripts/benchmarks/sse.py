@@ -14,10 +14,12 @@ from scripts.benchmarks.server import Pattern, Plan, moment_of, serving
 
 NODES = (1, 8, 32)
 SLOT = 0.02
-"""Seconds; each slot is one client's, so one client has a head every third slot."""
+"""Seconds between two heads."""
 ROUND = 25
-"""Heads to a round of a ratio."""
+"""Heads that a client has in a row; the ratio is that of such rounds."""
 HEADS = 500
+WARM = 10
+"""Heads that do not count."""
 AIM = 0.7
 DECODER_AIM = 100.0
 
@@ -30,20 +32,22 @@ BACKENDS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """What was measured with one backend, number of nodes and pattern: microseconds in order, by client."""
+    """What was measured with one backend, number of nodes and pattern: microseconds by client and round."""
 
     backend: str
     nodes: int
     pattern: Pattern
-    by_client: dict[str, list[float]]
-    lost: int
-    """Heads that a client was shown and did not have at the end."""
+    rounds: dict[str, list[list[float]]]
+    overtaken: dict[str, int]
+    """Heads of which the client had the next one first, or none: the machine was away for more than a slot."""
 
 
 def measure(backend: str, nodes: int, pattern: Pattern, heads: int, slot: float = SLOT) -> Latencies:
     """Let all clients of a backend follow the same nodes, and show them heads in turn."""
     loop, options, clients = BACKENDS[backend]
-    plan = Plan(nodes, dict.fromkeys(clients, nodes), pattern, heads, slot)
+    plan = Plan(
+        nodes, dict.fromkeys(clients, nodes), pattern, heads, slot, turn=min(ROUND, heads), warm=min(WARM, heads)
+    )
     return anyio.run(_measure, backend, plan, backend=loop, backend_options=options)
 
 
@@ -55,12 +59,14 @@ async def _measure(backend: str, plan: Plan) -> Latencies:
         first = await server.done()
         await anyio.sleep(0.2)
         tasks.cancel_scope.cancel()
-    by_client = {
-        client: [(at - moment_of(root)) / 1000 for slot, root, at in heads if slot >= first]
-        for client, heads in noted.items()
-    }
-    lost = sum(server.sent[client] - len(found) for client, found in by_client.items())
-    return Latencies(backend, plan.nodes, plan.pattern, by_client, lost)
+    rounds: dict[str, list[list[float]]] = {}
+    for client, heads in noted.items():
+        rounds[client] = [[] for _ in range(plan.heads // plan.turn)]
+        for slot, root, at in heads:
+            if slot >= first:
+                rounds[client][(slot - first) // (plan.turn * len(plan.clients))].append((at - moment_of(root)) / 1000)
+    overtaken = {client: plan.heads - sum(map(len, found)) for client, found in rounds.items()}
+    return Latencies(backend, plan.nodes, plan.pattern, rounds, overtaken)
 
 
 def run(
@@ -74,31 +80,34 @@ def run(
     """Measure everything and report. `scale` multiplies how often."""
     if decoder:
         _decoder(report)
-    heads = max(2 * ROUND, int(HEADS * scale))
+    heads = ROUND * max(2, int(HEADS / ROUND * scale))
     report.text(
         "Latencies are from the (first) write of a head in the server's process to the subscriber's task, in "
         f"microseconds, {heads} heads to each client. Ratios are to aiohttp's client: the median over rounds of "
         f"{ROUND} heads of the ratio of the rounds' medians, in brackets the quartiles over the rounds. The clients "
-        "run in one process and loop and have their heads in turn."
+        "run in one process and loop and have their rounds in turn."
     )
     for backend in backends:
         for pattern in get_args(Pattern):
             found = [measure(backend, count, pattern, heads) for count in nodes]
             title = "distinct heads, round robin" if pattern == "distinct" else "the same head from all at once"
-            report.table(f"{backend}: {title}", ("nodes", "client", "p50", "p99", "ratio", "aim", "lost"), _rows(found))
+            report.table(
+                f"{backend}: {title}", ("nodes", "client", "p50", "p99", "ratio", "aim", "overtaken"), _rows(found)
+            )
 
 
 def _rows(found: Sequence[Latencies]) -> list[Sequence[object]]:
     rows: list[Sequence[object]] = []
     for one in found:
-        for client, values in one.by_client.items():
+        for client, rounds in one.rounds.items():
             compared = aim = None
-            if "aiohttp" in one.by_client and client != "aiohttp":
-                middle, low, high = ratio(values, one.by_client["aiohttp"], ROUND)
-                compared = f"{middle:.2f} ({low:.2f}–{high:.2f})"
+            if "aiohttp" in one.rounds and client != "aiohttp":
+                compared = ratio(rounds, one.rounds["aiohttp"])
                 aim = f"≤ {AIM}" if client == "monitor" and one.backend == "asyncio" else None
-            lost = one.lost if client == "monitor" else None
-            rows.append((one.nodes, client, median(values), percentile(values, 0.99), compared, aim, lost))
+            values = [delay for delays in rounds for delay in delays]
+            rows.append(
+                (one.nodes, client, median(values), percentile(values, 0.99), compared, aim, one.overtaken[client])
+            )
     return rows
 
 

@@ -13,8 +13,8 @@ from scripts.benchmarks.server import Pattern
 
 def test_a_ratio_is_the_median_over_rounds() -> None:
     """A round in which the machine was busy does not count."""
-    ours, theirs = [1.0] * 4 + [50.0] * 2, [2.0] * 6
-    assert report.ratio(ours, theirs, 2) == (0.5, 0.5, 25.0)
+    ours, theirs = [[1.0, 9.0, 1.0], [1.0], [50.0]], [[2.0], [2.0, 2.0], [2.0]]
+    assert report.ratio(ours, theirs) == "0.50 (0.50–25.00)"
     assert report.percentile([3.0, 1.0, 2.0], 0.99) == 3.0
 
 
@@ -29,30 +29,28 @@ def test_a_report_is_kept_without_paths(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("pattern", ["distinct", "same"])
-def test_every_client_has_every_head(pattern: Pattern) -> None:
-    """Otherwise latencies of different heads would be compared."""
-    found = sse.measure("asyncio", 2, pattern, heads=4, slot=0.02)
-    assert {client: len(delays) for client, delays in found.by_client.items()} == {
-        "bare": 4,
-        "aiohttp": 4,
-        "monitor": 4,
-    }
-    assert all(0 < delay < 5e6 for delays in found.by_client.values() for delay in delays)
-    assert found.lost == 0
+def test_every_client_has_its_heads(pattern: Pattern) -> None:
+    """Each in its turn; what a busy machine makes it miss is counted."""
+    found = sse.measure("asyncio", 2, pattern, heads=4, slot=0.05)
+    assert list(found.rounds) == ["bare", "aiohttp", "monitor"]
+    for client, (delays,) in found.rounds.items():
+        assert len(delays) + found.overtaken[client] == 4
+        assert delays
+        assert all(0 < delay < 5e6 for delay in delays)
 
 
 def test_trio_has_its_client() -> None:
     """The monitor alone: the others are asyncio's."""
-    assert len(sse.measure("trio", 2, "same", heads=3, slot=0.02).by_client["monitor"]) == 3
+    assert sse.measure("trio", 2, "same", heads=3, slot=0.05).rounds["monitor"][0]
 
 
 def test_a_crowd_is_measured() -> None:
     """Memory, time and deliveries of several nodes and subscribers, and changes of their list."""
-    few = anyio.run(crowd.delivery, (Size(3, 2), Size(2, 1)), 3, 0.03)
-    assert [len(delays) for delays in few] == [6, 3]
+    few = anyio.run(crowd.delivery, (Size(3, 2), Size(2, 1)), 3, 0.05)
+    assert all(delays for delays in few)
     changed = anyio.run(crowd.changes, 4, 2, 0.05)
     assert len(changed.opened) == 2
-    assert changed.missed == 0
+    assert changed.otherwise
 
 
 def test_decisions_are_of_every_kind() -> None:
