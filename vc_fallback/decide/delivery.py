@@ -195,11 +195,11 @@ class Delivery:
 
     def votes(self, slot: Slot) -> dict[Root, tuple[NodeId, ...]]:
         """Say which eligible nodes stand behind which root at a slot, by their present heads (C4)."""
-        votes: dict[Root, tuple[NodeId, ...]] = {}
+        votes: dict[Root, list[NodeId]] = {}
         for node_id, head in self.entries.items():
             if head.slot == slot and self._counts(node_id, head):
-                votes[head.root] = (*votes.get(head.root, ()), node_id)
-        return votes
+                votes.setdefault(head.root, []).append(node_id)
+        return {root: tuple(nodes) for root, nodes in votes.items()}
 
     def is_latest(self, slot: Slot) -> bool:
         """Whether a slot is at or above the slot of every eligible entry (C2)."""
@@ -207,12 +207,19 @@ class Delivery:
 
     def newest_elsewhere(self, node_id: NodeId) -> Slot | None:
         """Return the newest slot that any other node shows, whatever its standing short of quarantine (H5)."""
-        slots = [
-            head.slot
-            for other, head in self.entries.items()
-            if other != node_id and self._standing(other) is not Standing.QUARANTINED
+        return self.newest_others()(node_id)
+
+    def newest_others(self) -> Callable[[NodeId], Slot | None]:
+        """Return :meth:`newest_elsewhere` for every node as of now: all nodes are looked at once, not once for each."""
+        shown = [
+            (head.slot, node_id)
+            for node_id, head in self.entries.items()
+            if self._standing(node_id) is not Standing.QUARANTINED
         ]
-        return max(slots, default=None)
+        first, *others = sorted(shown, reverse=True)[:2] or [(None, None)]
+        newest, whose = first
+        second = others[0][0] if others else None
+        return lambda node_id: second if node_id == whose else newest
 
     def _usable(self, head: NodeHead) -> bool:
         return self._deliver_optimistic or not head.optimistic

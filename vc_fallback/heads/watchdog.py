@@ -64,12 +64,13 @@ class Watchdog:
     def _look_at_all(self, slots: SlotClock, now: float, tasks: TaskGroup) -> float:
         cache = self._cache
         again = slots.start_of(Slot(slots.slot_at(now) + 1))
+        newest_elsewhere = cache.delivery.newest_others()
         oldest: tuple[float, HeadStream] | None = None
         for stream in self._supervisor.streams:
             if not stream.listed:
                 continue
             facts = stream.facts.stream
-            watch = watchdog(facts, cache.delivery.newest_elsewhere(stream.node_id), now, slots, cache.times)
+            watch = watchdog(facts, newest_elsewhere(stream.node_id), now, slots, cache.times)
             again = min(again, watch.again)
             if watch.due is Action.VERIFY and stream.node_id not in self._verifying:
                 facts.verified = now
