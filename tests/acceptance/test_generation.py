@@ -88,6 +88,35 @@ async def test_change_in_the_middle_of_eight_heads_at_one_instant(told: type[Sig
             assert (latest.head.slot, set(latest.seen_by)) == (133, {"bn7", "bn8"})
 
 
+@pytest.mark.parametrize("moved", [False, True], ids=["stays", "moved"])
+async def test_change_between_a_decision_and_its_delivery(moved: bool) -> None:
+    """G3: what was decided of a node before the bump goes out with the new generation, or not if its URL changed."""
+    async with simulated_devnet(2) as net:
+        node, other = net
+        changed: list[int] = []
+
+        def change_list(signal: Signal) -> None:
+            if isinstance(signal, NodeHeadSeen) and signal.slot == 131 and not changed:
+                assert signal.outcome is HeadOutcome.DELIVERED
+                changed.append(len(followed.signals))
+                followed.monitor.update_candidates(listed([other if moved else node], name="bn1"))
+
+        async with (
+            monitor(net, observers=[change_list], listed=[node]) as followed,
+            followed.monitor.subscribe() as heads,
+        ):
+            await followed.until(131.05)
+            drain(heads)
+            await followed.until(132.5)
+            after = followed.signals[changed[0] :]
+            told = [signal for signal in after if isinstance(signal, HeadDelivered)]
+            assert {signal.generation for signal in told} == {2}
+            assert {head.generation for head in drain(heads)} == {2}
+            first = [signal for signal in told if signal.slot == 131]
+            assert len(first) == 1 or moved
+            assert len(other.opens) == moved
+
+
 async def test_another_url_under_the_same_name() -> None:
     """Scenario 49, G2: the old stream has ended before the new one begins; nothing of the old node is left."""
     async with simulated_devnet(3) as net, monitor(net, listed=list(net)[:2]) as followed:

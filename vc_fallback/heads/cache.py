@@ -204,13 +204,15 @@ class HeadCache:
 
     def _take(self, decisions: Iterable[Decision]) -> None:
         for decision in decisions:
-            self.tell.head_seen(decision)
+            # Of a node that has left nothing is told any more: an observer of one decision may change the list.
+            if decision.head.node_id in self._followed:
+                self.tell.head_seen(decision)
             if decision.delivered is not None:
                 self._publish(decision.delivered)
 
-    def _publish(self, delivered: Delivered) -> None:
-        # An observer may have changed the list between the decision and this.
-        if self.slots is None or delivered.head.node_id not in self._followed:
+    def _publish(self, decided: Delivered) -> None:
+        delivered = self.readable(decided) if decided.head.node_id in self._followed else None
+        if self.slots is None or delivered is None:
             return
         self.latest.set(delivered)
         for deliver in list(self._deliver_to.values()):
