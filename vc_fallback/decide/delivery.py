@@ -216,9 +216,9 @@ class Delivery:
             for node_id, head in self.entries.items()
             if self._standing(node_id) is not Standing.QUARANTINED
         ]
-        first, *others = sorted(shown, reverse=True)[:2] or [(None, None)]
-        newest, whose = first
-        second = others[0][0] if others else None
+        best = sorted(shown, reverse=True)[:2]
+        newest, whose = best[0] if best else (None, None)
+        second = best[1][0] if len(best) > 1 else None
         return lambda node_id: second if node_id == whose else newest
 
     def _usable(self, head: NodeHead) -> bool:
