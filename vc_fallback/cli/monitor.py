@@ -78,7 +78,8 @@ async def _follow(options: Options, console: Console) -> int:
             from vc_fallback.testing import demo_devnet
 
             net = await stack.enter_async_context(demo_devnet(clock=clock, note=_note))
-            config = FallbackConfig.from_urls(net.urls)
+            # Their own names, which the notes of what is done to them use.
+            config = FallbackConfig.of({"candidates": [{"name": node.name, "url": node.url} for node in net]})
         else:
             config = FallbackConfig.of(
                 {"candidates": [*_in_tier(options.urls), *_in_tier(options.fallbacks, "fallback")]}
