@@ -164,9 +164,7 @@ class Delivery:
             if self._beats_delivered(best):
                 return self._deliver(best, slots).delivered
         # Nodes that have become eligible since they showed the delivered head vote now.
-        same = [
-            head for node_id, head in self.entries.items() if self._is_delivered(head) and self._counts(node_id, head)
-        ]
+        same = [head for head in newest if self._is_delivered(head)]
         news = [head for head in same if self._vote(head) is HeadOutcome.DELIVERED]
         return self._deliver(news[0], slots).delivered if news else None
 

@@ -1,5 +1,7 @@
 """The tier gate as it stands: evaluates the decision over the facts, holds fallbacks back, tells changes (C5, C6)."""
 
+from operator import attrgetter
+
 from vc_fallback.base.types import NodeId, Role, Slot, Tier
 from vc_fallback.candidates import CandidateList, Candidates
 from vc_fallback.chain import SlotClock
@@ -9,6 +11,8 @@ from vc_fallback.decide.gate import MOST_BEHIND, Gate, gate
 from vc_fallback.decide.ledger import Ledger
 from vc_fallback.decide.tip import tip
 from vc_fallback.heads.telling import Telling
+
+_SLOT = attrgetter("slot")
 
 
 class TierGate:
@@ -51,8 +55,8 @@ class TierGate:
     def _evaluate(self, now: float, slots: SlotClock, times: StreamTimes) -> Gate:
         usable = self._delivery.usable
         found = gate(self._primaries, self._ledger, usable, None, now, slots, times)
-        # For the tip all nodes are looked at. It is at most one slot ahead of the clock, so it takes the gate from no
-        # primary that shows the present slot.
-        if found.holder is None or usable[found.holder].slot + MOST_BEHIND > slots.slot_at(now):
+        # For the tip the standing of all nodes is looked at, twice for every head; no tip is beyond the newest head.
+        newest = max(map(_SLOT, self._delivery.entries.values()), default=0)
+        if found.holder is None or usable[found.holder].slot + MOST_BEHIND >= newest:
             return found
         return gate(self._primaries, self._ledger, usable, self.tip(now, slots), now, slots, times)
