@@ -11,6 +11,7 @@ from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.config import StreamSettings, StreamTimes
 from vc_fallback.decide.gate import Gate, gate
 from vc_fallback.decide.ledger import Ledger, NodeFacts, NodeHead, StreamFacts
+from vc_fallback.decide.tip import tip
 
 CHAIN = ChainIdentity(genesis_time=1_000_000.0, genesis_validators_root=Root(b"g" * 32), slot_duration=12.0)
 SLOTS = SlotClock(CHAIN, offset=1_000_000.0)
@@ -97,3 +98,20 @@ def test_one_primary_that_holds_it_is_enough() -> None:
     assert gate([P, Q], ledger, heads, Slot(100), NOW, SLOTS, TIMES).holder == Q
     ledger.nodes[P] = primary()
     assert gate([P, Q], ledger, heads, Slot(100), NOW, SLOTS, TIMES).holder == P
+
+
+def test_a_primary_that_was_a_fallback_until_now_holds_the_gate_though_it_is_still_held_back_itself() -> None:
+    """C5, G2: the nodes held back are those of the list before, when the gate is evaluated after a change."""
+    ledger = Ledger(chain=CHAIN, nodes={P: primary()}, held=frozenset({P}))
+    assert gate([P], ledger, {P: head(100)}, Slot(100), NOW, SLOTS, TIMES).holder == P
+
+
+def test_what_one_fallback_announces_far_ahead_moves_no_gate() -> None:
+    """Scenario 19 by its numbers, N5: two primaries at 1000, one of them fresh; the fallback's 1010 is not the tip."""
+    now = 1010.5 * 12.0
+    fresh = primary(last_current_at=now - 2)
+    ledger = Ledger(chain=CHAIN, nodes={P: primary(stalled=True), Q: fresh})
+    heads = {P: head(1000), Q: head(1000, Q)}
+    shown = tip([Slot(1000), Slot(1000), Slot(1010)], SLOTS.slot_at(now))
+    assert shown == 1000
+    assert gate([P, Q], ledger, heads, shown, now, SLOTS, TIMES).holder == Q

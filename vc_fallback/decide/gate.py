@@ -8,7 +8,7 @@ from vc_fallback.base.types import NodeId, Slot
 from vc_fallback.chain import SlotClock
 from vc_fallback.config import StreamTimes
 from vc_fallback.decide.freshness import subscription_healthy
-from vc_fallback.decide.ledger import Ledger, NodeFacts, NodeHead, Standing
+from vc_fallback.decide.ledger import Ledger, NodeFacts, NodeHead
 
 MOST_BEHIND = 1
 """A primary whose last usable head is more slots behind the tip than this holds nothing (C5)."""
@@ -43,9 +43,7 @@ def gate(
     reason = "no primary"
     for node_id in primaries:
         facts = ledger.nodes.get(node_id)
-        lack = (
-            "unknown" if facts is None else _lacks(node_id, facts, ledger, heads.get(node_id), tip, now, slots, times)
-        )
+        lack = "unknown" if facts is None else _lacks(facts, heads.get(node_id), tip, now, slots, times)
         if not lack:
             return Gate(open=False, holder=node_id, reason="held by a primary")
         reason = f"{node_id}: {lack}"
@@ -53,9 +51,7 @@ def gate(
 
 
 def _lacks(
-    node_id: NodeId,
     facts: NodeFacts,
-    ledger: Ledger,
     head: NodeHead | None,
     tip: Slot | None,
     now: float,
@@ -63,7 +59,8 @@ def _lacks(
     times: StreamTimes,
 ) -> str:
     """Say what a primary lacks to hold the gate; empty when it holds it."""
-    if ledger.standing(node_id) is not Standing.ELIGIBLE:
+    # Not its standing: a fallback that has just become a primary is still held back by the gate as it was.
+    if not facts.verified:
         return "chain not verified"
     if facts.unhealthy:
         return facts.unhealthy

@@ -180,6 +180,10 @@ class HeadCache:
         if not self.closing and not self._look_at_gate(self.clock.now()):
             self._deliver_best()
 
+    def look_at_gate(self) -> None:
+        """Look whether a stream's change of state opens or closes the gate (C6)."""
+        self._look_at_gate(self.clock.now())
+
     def _look_at_gate(self, now: float) -> bool:
         """Evaluate the tier gate; return whether it has just opened, and with it everything was reconsidered (C6)."""
         if self.slots is None or not self.config.heads.tier_gate or self.closing:

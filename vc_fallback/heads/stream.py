@@ -180,6 +180,7 @@ class HeadStream:
         if new.open:
             stream.state = state_of(self._cache.healthy(self.node_id))
         self._cache.tell.stream(self.node_id, StreamReason.HARD_CLOCK)
+        self._cache.look_at_gate()
         self._ask()
 
     def _ask(self) -> None:
@@ -304,3 +305,4 @@ class HeadStream:
             self.facts.stream.state = state
             failures = self._backoff.failures
             self._cache.tell.stream(self.node_id, reason, detail, failures=failures, retry_in=retry_in)
+            self._cache.look_at_gate()

@@ -126,11 +126,14 @@ class Watchdog:
             if not self._same(stream, connection) or announced(facts, slots) >= own:
                 return
         facts.behind = verdict is Verdict.BEHIND
+        detail = "no answer while other nodes have newer heads" if own is None else f"the node is at slot {own}"
         if verdict is Verdict.STALLED:
             facts.stalled = True
             facts.state = StreamState.STALLED
-            detail = "no answer while other nodes have newer heads" if own is None else f"the node is at slot {own}"
             cache.tell.stream(stream.node_id, StreamReason.HEAD_SILENCE, detail)
+        # A primary that has just been found out holds the gate no more (C6).
+        cache.look_at_gate()
+        if verdict is Verdict.STALLED:
             stream.reconnect(StreamReason.HEAD_SILENCE, detail)
 
     def _same(self, stream: HeadStream, connection: float | None) -> bool:
