@@ -69,6 +69,20 @@ async def test_fallbacks_have_no_say_in_which_chain_it_is() -> None:
             assert followed.delivered_slots()[-1] == 131
 
 
+@pytest.mark.parametrize("slot", [1.0, 12.0])
+async def test_nodes_that_are_there_decide_after_half_a_slot(slot: float) -> None:
+    """I1, G6: where others are down and no majority can be had, those that answered decide, and heads flow."""
+    async with simulated_devnet(3, slot_duration=slot) as net:
+        net[0].refuse()
+        net[1].refuse()
+        async with monitor(net) as followed:
+            await anyio.sleep(0.45 * slot)
+            assert not followed.deliveries()
+            await anyio.sleep(0.1 * slot)
+            assert followed.delivered_slots()[-1] == 128
+            assert followed.monitor.slots is not None
+
+
 async def test_node_that_comes_back_on_another_chain_is_purged_and_may_return() -> None:
     """H15, N7: checked again after each reconnect; its entry, its vote and its unread heads go, and so back again."""
     async with simulated_devnet(2) as net:

@@ -15,7 +15,7 @@ from vc_fallback.base.types import NodeId, Root, Slot
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidate, Candidates, ListChange, Member
 from vc_fallback.chain import SlotClock
-from vc_fallback.config import FallbackConfig
+from vc_fallback.config import MAINNET_SLOT, SHORTEST, FallbackConfig
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.background import for_ever, once
@@ -33,7 +33,8 @@ from vc_fallback.wire.http import WireLimits
 from vc_fallback.wire.tls import TLSContexts
 
 IDENTITY_WAIT = 6.0
-"""Seconds from the first node's answer until those that have answered decide which chain it is (I1)."""
+"""Seconds from the first node's answer until those that have answered decide which chain it is (I1); for slots of 12 s,
+less where the answers say that slots are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,5 +282,6 @@ class HeadMonitor:
         watcher = cache.answers.watcher(seen=cache.answers.version == 0)
         while cache.ledger.chain is None:
             await watcher.wait()
-            await anyio.sleep(IDENTITY_WAIT)
+            longest = max((f.identity.slot_duration for f in cache.ledger.nodes.values() if f.identity), default=0.0)
+            await anyio.sleep(max(SHORTEST, IDENTITY_WAIT * min(1.0, longest / MAINNET_SLOT)))
             cache.resolve(waited=True)
