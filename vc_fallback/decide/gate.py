@@ -43,14 +43,14 @@ def gate(
     reason = "no primary"
     for node_id in primaries:
         facts = ledger.nodes.get(node_id)
-        lack = "unknown" if facts is None else _lacks(facts, heads.get(node_id), tip, now, slots, times)
+        lack = "unknown" if facts is None else lacks(facts, heads.get(node_id), tip, now, slots, times)
         if not lack:
             return Gate(open=False, holder=node_id, reason="held by a primary")
         reason = f"{node_id}: {lack}"
     return Gate(open=True, holder=None, reason=reason)
 
 
-def _lacks(
+def lacks(
     facts: NodeFacts,
     head: NodeHead | None,
     tip: Slot | None,
@@ -58,7 +58,10 @@ def _lacks(
     slots: SlotClock,
     times: StreamTimes,
 ) -> str:
-    """Say what a primary lacks to hold the gate; empty when it holds it."""
+    """Say what a primary lacks to hold the gate; empty when it holds it.
+
+    Also what a node of any tier lacks to be a first choice of consumers of events (C7): one definition for both.
+    """
     # Not its standing: a fallback that has just become a primary is still held back by the gate as it was.
     if not facts.verified:
         return "chain not verified"

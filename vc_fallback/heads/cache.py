@@ -10,6 +10,7 @@ from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.config import MAINNET_SLOT, FallbackConfig, StreamTimes
+from vc_fallback.decide.choice import stream_choice
 from vc_fallback.decide.delivery import Decision, Delivered, Delivery
 from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
 from vc_fallback.decide.health import unhealthy
@@ -301,6 +302,21 @@ class HeadCache:
         if changed:
             self.tell.health(node_id, reason)
             self.reconsider()
+
+    def stream_choice(self) -> tuple[NodeId, ...]:
+        """Put the nodes with role `events` into the order in which consumers should prefer their events (C7)."""
+        if self.slots is None:
+            return ()
+        now = self.clock.now()
+        return stream_choice(
+            self.candidates.current.of(Role.EVENTS),
+            self.ledger,
+            self.delivery.usable,
+            self._gate.tip(now, self.slots),
+            now,
+            self.slots,
+            self.times,
+        )
 
     # --- subscribers
 

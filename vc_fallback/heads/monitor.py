@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import Observer, Observers
-from vc_fallback.base.types import NodeId, Root, Slot
+from vc_fallback.base.types import Epoch, NodeId, Root, Slot
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidate, Candidates, ListChange, Member
 from vc_fallback.chain import SlotClock
@@ -164,6 +164,24 @@ class HeadMonitor:
         :raises KeyError: for a node that is not in the list.
         """
         return self.cache.healthy(node_id)
+
+    def stream_choice(self) -> tuple[NodeId, ...]:
+        """Return the nodes in the order in which consumers of events should prefer them (C7).
+
+        Fresh and healthy primaries first, then any fresh and healthy node, then all others by plain health: healthy
+        before unhealthy; within each by tier, priority and place in the list. Nodes on another chain are left out, and
+        so are those that have not said yet which chain they are on; nobody is in it before the chain is known.
+        """
+        return self.cache.stream_choice()
+
+    def dependent_root(self, epoch: Epoch) -> Root | None:
+        """Return the block root that fixes the duties of an epoch on the delivered chain (C11).
+
+        Known for the previous, the current and the next epoch of the delivered head, as far as nodes have named it;
+        `None` is unknown. Each change of it is a :class:`DependentRootChanged` signal.
+        """
+        dependents = self.cache.dependents
+        return dependents.get(epoch) if dependents is not None else None
 
     def subscribe(
         self, *, buffer: int | None = None, on_full: OnFull = "drop_oldest", replay_latest: bool = False
