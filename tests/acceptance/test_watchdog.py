@@ -1,13 +1,14 @@
 """The watchdog: stalled, behind or missed slots, and the three clocks of a head stream (H5–H7)."""
 
+import json
 from itertools import pairwise
 
 import anyio
 import pytest
 
 from tests.acceptance.harness import Followed, known, monitor
-from vc_fallback.base.signals import StreamState
-from vc_fallback.base.types import HeadSource
+from vc_fallback.base.signals import HeadOutcome, StreamState
+from vc_fallback.base.types import HeadSource, root_hex
 from vc_fallback.testing import Delay, FramingName, SimulatedNode, simulated_devnet
 from vc_fallback.testing import events as said
 
@@ -186,6 +187,30 @@ async def test_a_node_that_is_behind_is_not_stalled_and_keeps_its_connection() -
         assert all(followed.healthy(node) for node in net)
         followed.assert_every_slot_delivered(128, 142)
         assert not [node for node in others if followed.monitor.cache.ledger.nodes[followed.id(node)].stream.behind]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_current_head_that_comes_while_its_node_is_asked_goes_before_the_answer(answers: bool) -> None:
+    """H5, H6: each head comes 1.2 s after its slot, within the poll for it, which is answered with an older one or not.
+
+    The node is neither behind nor stalled by that poll: its stream has just said otherwise.
+    """
+    async with simulated_devnet(3) as net, monitor(net) as followed:
+        first = net[0]
+        await followed.until(130.5)
+        first.state.head_delay = 12.2
+        first.latency = 1.4
+        if answers:
+            old = {"root": root_hex(followed.block(130).root), "header": {"message": {"slot": "130"}}}
+            first.answer(HEAD, 200, json.dumps({"data": old}))
+        else:
+            first.hang(HEAD)
+        for slot in range(132, 137):
+            await followed.until(slot + 1.6 / 12)
+            assert followed.outcomes(first)[-1] == (slot - 1, HeadOutcome.BEHIND)
+            assert not followed.monitor.cache.ledger.nodes[followed.id(first)].stream.behind
+        assert_undisturbed(followed, *net)
+        followed.assert_every_slot_delivered(128, 136)
 
 
 @pytest.mark.parametrize("slot_duration", DURATIONS)

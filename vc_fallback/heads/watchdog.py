@@ -111,11 +111,14 @@ class Watchdog:
         if not stream.listed:
             return
         facts = stream.facts.stream
-        connection = facts.requested
+        connection, current = facts.requested, facts.last_current_at
         header = await stream.polls.head()
         own = header.slot if header is not None else None
         slots = cache.slots
         if slots is None or not self._same(stream, connection):
+            return
+        if facts.last_current_at != current:
+            # A current head came meanwhile: the stream has answered for itself, and later than the poll.
             return
         if own is not None and unknown_start(facts):
             facts.baseline = own
