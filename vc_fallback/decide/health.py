@@ -44,7 +44,11 @@ def unhealthy(health: HealthFacts, tip: Slot | None) -> str:
 def regular_check(health: HealthFacts, now: float, slots: SlotClock) -> float:
     """Return when a healthy node is checked next: at 5/6 of a slot, once in each (N2)."""
     slot = slots.slot_at(now)
-    moment = slots.start_of(slot) + WHEN * slots.duration
+    moment = _moment(slot, slots)
     if health.checked is not None and health.checked >= moment:
-        return moment + slots.duration
+        return _moment(Slot(slot + 1), slots)
     return moment
+
+
+def _moment(slot: Slot, slots: SlotClock) -> float:
+    return slots.start_of(slot) + WHEN * slots.duration

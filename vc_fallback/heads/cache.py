@@ -10,7 +10,6 @@ from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.config import MAINNET_SLOT, FallbackConfig, StreamTimes
-from vc_fallback.decide.choice import stream_choice
 from vc_fallback.decide.delivery import Decision, Delivered, Delivery
 from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
 from vc_fallback.decide.health import unhealthy
@@ -43,8 +42,9 @@ class HeadCache:
         """Set on every delivery and every vote."""
         self.settle: Watch[None] = Watch(None)
         """Set when an old head begins to wait for its burst to end."""
-        self.unwell: Watch[None] = Watch(None)
-        """Set when a stream has ended: its node is checked soon (N4)."""
+        self.checked_sooner: Watch[None] = Watch(None)
+        """Set when a check may be due sooner than was thought: a stream has ended, a check has found something wrong
+        (N4), or the chain has become known."""
         self.answers: Watch[None] = Watch(None)
         """Set whenever a node has said which chain it is on."""
         self.on_pinned: Callable[[], None] = lambda: None
@@ -74,6 +74,7 @@ class HeadCache:
             self._find_current(facts.stream)
         self.reconsider()
         self.tell_verdicts()
+        self.checked_sooner.set(None)
         self.on_pinned()
 
     def anchor(self) -> None:
@@ -305,18 +306,7 @@ class HeadCache:
 
     def stream_choice(self) -> tuple[NodeId, ...]:
         """Put the nodes with role `events` into the order in which consumers should prefer their events (C7)."""
-        if self.slots is None:
-            return ()
-        now = self.clock.now()
-        return stream_choice(
-            self.candidates.current.of(Role.EVENTS),
-            self.ledger,
-            self.delivery.usable,
-            self._gate.tip(now, self.slots),
-            now,
-            self.slots,
-            self.times,
-        )
+        return self._gate.stream_choice(self.clock.now(), self.slots, self.times) if self.slots is not None else ()
 
     # --- subscribers
 

@@ -32,7 +32,7 @@ class Checks:
         """Check for ever."""
         async with anyio.create_task_group() as tasks:
             while True:
-                unwell = self._cache.unwell.watcher()
+                sooner = self._cache.checked_sooner.watcher()
                 now = self._cache.clock.now()
                 again = now + LOOK * (self._cache.slots.duration if self._cache.slots is not None else MAINNET_SLOT)
                 streams = {stream.node_id: stream for stream in self._supervisor.streams if stream.listed}
@@ -46,7 +46,7 @@ class Checks:
                     elif now < due:
                         again = min(again, due)
                 with anyio.move_on_after(max(0.001, again - self._cache.clock.now())):
-                    await unwell.wait()
+                    await sooner.wait()
 
     def _due(self, stream: HeadStream, now: float) -> float:
         """Return when a node is to be checked: in the slot's turn, or soon and then ever later while it is not well."""
@@ -78,7 +78,8 @@ class Checks:
             problem = error.problem
         if not stream.listed:
             return
-        health = stream.facts.health
+        facts = stream.facts
+        health = facts.health
         health.checked = cache.clock.now()
         if good:
             health.failed, health.error = 0, ""
@@ -94,3 +95,5 @@ class Checks:
                 backoff.reset()
             self._soon[stream.node_id] = (backoff, health.checked + backoff.failed())
         cache.judge_health(stream.node_id)
+        if not good or facts.unhealthy:
+            cache.checked_sooner.set(None)

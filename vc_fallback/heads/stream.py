@@ -195,7 +195,7 @@ class HeadStream:
         self._backoff.policy = times.backoff
         wait = self._backoff.failed(at_least=end.retry_after or 0.0)
         self._enter(StreamState.BACKOFF, end.reason, end.detail, retry_in=wait)
-        self._cache.unwell.set(None)
+        self._cache.checked_sooner.set(None)
         with anyio.CancelScope() as scope:
             self._nudged = scope.cancel if end.reason in WORTH_A_CHECK and end.retry_after is None else None
             await anyio.sleep(wait)

@@ -6,6 +6,7 @@ from vc_fallback.base.types import NodeId, Role, Slot, Tier
 from vc_fallback.candidates import CandidateList, Candidates
 from vc_fallback.chain import SlotClock
 from vc_fallback.config import StreamTimes
+from vc_fallback.decide.choice import stream_choice
 from vc_fallback.decide.delivery import Delivery
 from vc_fallback.decide.gate import MOST_BEHIND, Gate, gate
 from vc_fallback.decide.ledger import Ledger
@@ -51,6 +52,11 @@ class TierGate:
         if (self._gate.open, self._gate.holder) != (before.open, before.holder):
             self._tell.gate(self._gate)
         return self._gate.open and not before.open
+
+    def stream_choice(self, now: float, slots: SlotClock, times: StreamTimes) -> tuple[NodeId, ...]:
+        """Put the nodes with role `events` into the order in which consumers should prefer their events (C7)."""
+        members = self._candidates.current.of(Role.EVENTS)
+        return stream_choice(members, self._ledger, self._delivery.usable, self.tip(now, slots), now, slots, times)
 
     def _evaluate(self, now: float, slots: SlotClock, times: StreamTimes) -> Gate:
         usable = self._delivery.usable
