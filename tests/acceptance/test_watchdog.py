@@ -258,15 +258,30 @@ async def test_a_new_connection_has_a_slot_of_its_own_before_it_is_verified_by_o
     """H5: a node that connected after a head was announced cannot have announced it."""
     async with simulated_devnet(2) as net, monitor(net) as followed:
         first = net[0]
-        await followed.until(131.5)
-        first.end_streams()
-        await followed.until(131.95)
-        assert len(first.opens) == 2
+        await followed.until(130.5)
+        await first.kill()
+        await followed.until(131.3)
+        first.restart()
+        await followed.until(131.9)
+        assert len(first.streams) == 1
         asked = first.request_counts[HEAD]
         await followed.until(132.04)
         assert first.request_counts[HEAD] == asked
         await followed.until(134.5)
         assert not stalls(followed, first)
+
+
+async def test_a_quiet_chain_costs_a_poll_a_slot() -> None:
+    """H5, rule 6: however many streams there are whose clocks run out at different moments."""
+    async with simulated_devnet(6) as net, monitor(net) as followed:
+        for number, node in enumerate(net):
+            node.state.head_delay = number / 2
+        net.chain.miss(*range(131, 138))
+        await followed.until(132)
+        asked = [node.request_counts[HEAD] for node in net]
+        await followed.until(138)
+        for node, before in zip(net, asked, strict=True):
+            assert 5 <= node.request_counts[HEAD] - before <= 6
 
 
 # The hard clock.
@@ -506,6 +521,41 @@ async def test_a_short_absence_leaves_the_verdict_and_a_long_one_takes_it() -> N
         first.restart()
         await followed.until(135.5)
         assert followed.healthy(first) is True
+
+
+async def test_a_node_that_was_away_for_long_is_stalled_until_its_next_current_head() -> None:
+    """H6: its new connection is open, and the time of its last head has survived."""
+    async with simulated_devnet(2) as net, monitor(net) as followed:
+        first = net[0]
+        await followed.until(130.5)
+        await first.kill()
+        await followed.until(134.2)
+        first.restart()
+        await followed.until(135.9)
+        if not first.streams:
+            await followed.until(136.9)
+        begun = next(change for change in followed.changes(first, since=134.2) if change.reason.value == "response")
+        assert begun.subscription_healthy is False
+        assert begun.state is StreamState.OPEN
+        await followed.until(137.5)
+        assert followed.healthy(first) is True
+
+
+async def test_a_node_that_wakes_up_is_asked_for_its_head_at_once() -> None:
+    """H14: its connection was requested while it was frozen, and its polls of then were given up."""
+    async with simulated_devnet(1, framings=["prysm"], into=3) as net:
+        node = net[0]
+        node.freeze()
+        async with monitor(net, chain=known(net.chain)) as followed:
+            await followed.until(129.5)
+            assert followed.entry(node) is None
+            assert len(node.opens) == 0
+            node.thaw()
+            await followed.until(129.51)
+            entry = followed.entry(node)
+            assert entry is not None
+            assert (entry.slot, entry.source) == (129, HeadSource.POLL)
+            assert len(node.opens) == 1
 
 
 async def test_a_burst_of_old_heads_of_a_resyncing_node_is_not_fresh() -> None:
