@@ -83,6 +83,16 @@ def test_a_minority_changes_nothing() -> None:
     assert [(change.new, change.nodes) for change in changes] == [(C, ("n3", "n1"))]
 
 
+def test_a_wrong_root_of_the_first_to_show_a_block_is_put_right_by_the_others_with_that_block() -> None:
+    """C11, case 31: the node that is always first has no more say than one of many."""
+    roots = DependentRoots(8)
+    wrong, second, third = head("n1", 16, C, B), head("n2", 16, A, B), head("n3", 16, A, B)
+    look(roots, wrong)
+    assert look(roots, wrong, second) == []
+    assert look(roots, wrong, second, third) == [DependentRootChange(Epoch(2), C, A, (NodeId("n2"), NodeId("n3")))]
+    assert look(roots, head("n1", 17, C, B, b"y"), second, third) == []
+
+
 def test_another_branch_than_the_delivered_one_changes_nothing() -> None:
     """C11: the delivered chain's roots only."""
     roots = DependentRoots(8)

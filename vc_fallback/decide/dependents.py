@@ -1,5 +1,6 @@
 """Dependent roots of the delivered chain, by absolute epoch, and when one of them has changed (C11)."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -55,24 +56,28 @@ class DependentRoots:
         """
         epoch = Epoch(delivered.slot // self._slots_per_epoch)
         told: dict[Epoch, dict[Root, list[NodeId]]] = {}
-        of_delivered: dict[Epoch, Root] = self.of(delivered)
+        of_delivered: dict[Epoch, list[Root]] = {of: [root] for of, root in self.of(delivered).items()}
         for head in heads:
             for of, root in self.of(head).items():
                 told.setdefault(of, {}).setdefault(root, []).append(head.node_id)
                 if head.same_block(delivered):
-                    of_delivered.setdefault(of, root)
+                    of_delivered.setdefault(of, []).append(root)
         changes = []
         for of in (epoch, Epoch(epoch + 1)):
-            new = of_delivered.get(of)
-            old = self._known.get(of)
-            if new is None or new == old:
+            if of not in of_delivered:
                 continue
-            nodes = told.get(of, {}).get(new, [])
+            nodes = told.get(of, {})
+            # Nodes may name different roots for one block: what most say, else what the one says that it came from.
+            counts = Counter({root: len(tellers) for root, tellers in nodes.items()})
+            new = max(of_delivered[of], key=counts.__getitem__)
+            old = self._known.get(of)
+            if new == old:
+                continue
             if old is None:
                 self._known[of] = new
-            elif len(nodes) > len(told.get(of, {}).get(old, [])):
+            elif counts[new] > counts[old]:
                 self._known[of] = new
-                changes.append(DependentRootChange(of, old, new, tuple(nodes)))
+                changes.append(DependentRootChange(of, old, new, tuple(nodes[new])))
         for gone in [known for known in self._known if known < epoch - 1]:
             del self._known[gone]
         return changes
