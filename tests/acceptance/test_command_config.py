@@ -228,27 +228,28 @@ def test_a_pipe_is_not_opened_again_where_it_would_block(tmp_path: Path) -> None
 
 
 def test_a_fallbacks_heads_are_held_back_until_the_primary_dies() -> None:
-    """C5, C6, scenarios 19 and 20, with real processes: the primary dies after 8 slots, for 3, again and again."""
+    """C5, C6, scenarios 19 and 20, with real processes: the primary dies after 8 slots, for 3, again and again.
+
+    Which of two nodes announces a slot first is up to the system, so a head is held back in some slots only.
+    """
     with devnet(3, "--slot-duration", "0.5", "--faults") as urls:
-        primary, fallback = urls[2], urls[0]
-        names = [url.removeprefix("http://") for url in (primary, fallback)]
-        with Process(
-            "monitor", "--format", "jsonl", "--log-level", "error", primary, "--fallback", fallback
-        ) as process:
-            lines = until(process, of("gate", open=False, holder=names[0]))
-            assert lines[0]["nodes"] == [
-                {"node": names[0], "tier": "primary"},
-                {"node": names[1], "tier": "fallback"},
-            ]
-            held = until(process, of("gate", open=True))
-            assert any(map(of("held", node=names[1]), held))
-            assert any(map(of("node_head", node=names[1], outcome="tier"), held))
-            assert any(map(of("head", node=names[0], tier="primary"), held))
-            assert not any(map(of("head", tier="fallback"), held))
-            assert held[-1]["reason"].startswith(f"{names[0]}: ")
-            free = until(process, of("gate", open=False, holder=names[0]))
-            assert any(map(of("head", node=names[1], tier="fallback"), free))
-            assert not any(map(of("held"), free))
+        primary, fallback = (url.removeprefix("http://") for url in (urls[2], urls[0]))
+        with Process("monitor", "--format", "jsonl", "--log-level", "error", urls[2], "--fallback", urls[0]) as process:
+            lines = until(process, of("gate", open=False, holder=primary))
+            assert lines[0]["nodes"] == [{"node": primary, "tier": "primary"}, {"node": fallback, "tier": "fallback"}]
+            seen: set[str] = set()
+            while seen != {"held", "opened", "head of the fallback", "closed again"}:
+                while_closed = until(process, of("gate", open=True))
+                assert not any(map(of("head", tier="fallback"), while_closed))
+                held = [line for line in while_closed if line["type"] == "held"]
+                tier = [line for line in while_closed if line["type"] == "node_head" and line["outcome"] == "tier"]
+                assert [(line["node"], line["slot"]) for line in held] == [(fallback, line["slot"]) for line in tier]
+                assert while_closed[-1]["reason"].startswith(f"{primary}: ")
+                seen |= {"opened"} | {line["type"] for line in held}
+                while_open = until(process, of("gate", open=False, holder=primary))
+                assert not any(map(of("held"), while_open))
+                if any(map(of("head", node=fallback, tier="fallback"), while_open)):
+                    seen |= {"head of the fallback", "closed again"}
             process.send(signal.SIGTERM)
             status, _, err = process.finish()
     assert (status, err) == (0, "")
