@@ -117,6 +117,47 @@ async def test_change_between_a_decision_and_its_delivery(moved: bool) -> None:
             assert len(other.opens) == moved
 
 
+async def test_change_of_the_list_by_whoever_is_told_of_one() -> None:
+    """G1, G2: an observer undoes every change at once: what it makes of it rules, and nobody is left half known."""
+    async with simulated_devnet(3) as net:
+
+        def undo(signal: Signal) -> None:
+            if isinstance(signal, GenerationChanged) and signal.generation % 2 == 0:
+                followed.monitor.update_candidates(listed(list(net)))
+
+        async with monitor(net, observers=[undo]) as followed:
+            for position in (129.5, 131.5, 133.5):
+                await followed.until(position)
+                followed.monitor.update_candidates(listed([net[2]]))
+                assert followed.monitor.candidates.generation % 2 == 1
+                assert list(followed.monitor.candidates.current.members) == ["bn1", "bn2", "bn3"]
+            await followed.until(136.5)
+            assert [len(node.streams) for node in net] == [1, 1, 1]
+            assert opened(net[2]) == 1
+            assert {followed.healthy(node) for node in net} == {True}
+            latest = followed.monitor.latest.value
+            assert latest is not None
+            assert set(latest.seen_by) == {"bn1", "bn2", "bn3"}
+            followed.assert_every_slot_delivered(128, 136)
+
+
+async def test_head_that_waits_for_its_burst_is_not_told_of_a_node_that_left() -> None:
+    """G3, H13: the node leaves while an old head of it waits to be delivered."""
+    async with simulated_devnet(2) as net:
+        node, other = net
+        async with monitor(net, listed=[node]) as followed:
+            await followed.until(130.5)
+            node.cut_off()
+            await followed.until(134.5)
+            node.rejoin(interval=0.1)
+            await anyio.sleep(0.05)
+            followed.monitor.update_candidates(listed([other]))
+            assert not [head for head in followed.told(NodeHeadSeen, node) if head.generation == 2]
+            await followed.until(136.5)
+            assert not [head for head in followed.told(NodeHeadSeen, node) if head.generation == 2]
+            assert followed.delivered_slots()[-1] == 136
+
+
 async def test_another_url_under_the_same_name() -> None:
     """Scenario 49, G2: the old stream has ended before the new one begins; nothing of the old node is left."""
     async with simulated_devnet(3) as net, monitor(net, listed=list(net)[:2]) as followed:

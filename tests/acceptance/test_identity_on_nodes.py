@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from tests.acceptance.generations import drain
+from tests.acceptance.generations import drain, listed
 from tests.acceptance.harness import candidate, known, monitor
 from tests.conformance.scripted import following
 from vc_fallback.base.clock import Clock
@@ -67,6 +67,22 @@ async def test_fallbacks_have_no_say_in_which_chain_it_is() -> None:
             assert {signal.node_id for signal in followed.told(Quarantined)} == {"f1", "f2"}
             assert {head.node_id for head in followed.deliveries()} == {"bn1"}
             assert followed.delivered_slots()[-1] == 131
+
+
+async def test_change_of_the_list_may_decide_the_chain() -> None:
+    """I1, G2: the only primary never answered; when it leaves, the fallback that did is asked no second time."""
+    async with simulated_devnet(2) as net:
+        primary, fallback = net
+        primary.refuse()
+        async with monitor(net, fallbacks=[fallback]) as followed:
+            await followed.until(130.5)
+            assert [started.slot_duration for started in followed.told(Started)] == [None]
+            assert not followed.deliveries()
+            followed.monitor.update_candidates(listed([fallback], tier="fallback"))
+            assert followed.monitor.slots is not None
+            await followed.until(131.5)
+            assert [head.slot for head in followed.deliveries()] == [130, 131]
+            assert fallback.request_counts[GENESIS] == 1
 
 
 @pytest.mark.parametrize("slot", [1.0, 12.0])

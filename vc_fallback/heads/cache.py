@@ -16,6 +16,7 @@ from vc_fallback.decide.health import unhealthy
 from vc_fallback.decide.identity import agreed_identity
 from vc_fallback.decide.ledger import CONNECTED, Ledger, NodeFacts, NodeHead, StreamFacts
 from vc_fallback.heads.dependent_roots import DependentRootWatch
+from vc_fallback.heads.membership import Membership
 from vc_fallback.heads.telling import Telling
 from vc_fallback.heads.tier_gate import TierGate
 
@@ -53,12 +54,11 @@ class HeadCache:
         """Called with an optimistic head that would be delivered if it were valid (H12)."""
         self.closing = False
         """Set when the monitor ends: streams that end then make nothing news."""
+        self.members = Membership(candidates, self.ledger, self.delivery, self.tell, clock)
         self._gate = TierGate(candidates, self.ledger, self.delivery, self.tell)
         self.dependents: DependentRootWatch | None = None
         """Dependent roots of the delivered chain (C11); `None` until the chain is known."""
         self._deliver_to: dict[object, Callable[[Delivered], None]] = {}
-        self._followed: frozenset[NodeId] = frozenset()
-        """The nodes that had role `events` by the last list."""
 
     # --- the chain
 
@@ -128,17 +128,14 @@ class HeadCache:
 
     def member(self, node_id: NodeId, connection: object) -> Member | None:
         """Return the member that a stream or a poll speaks for; `None` when the list has it no more, or not so (G3)."""
-        member = self.candidates.current.get(node_id)
-        if member is None or not member.has(Role.EVENTS) or member.candidate.connection != connection:
-            return None
-        return member
+        return self.members.member(node_id, connection)
 
     def offer(self, head: NodeHead) -> None:
         """Take a head that has just come; it is stamped with the present generation (G3)."""
         now = head.received
         self._look_at_gate(now)
         # Observers are told of the gate, and may have changed the list.
-        if self.closing or head.node_id not in self._followed:
+        if self.closing or head.node_id not in self.members.followed:
             return
         if head.generation != self.candidates.generation:
             head = replace(head, generation=self.candidates.generation)
@@ -211,13 +208,13 @@ class HeadCache:
     def _take(self, decisions: Iterable[Decision]) -> None:
         for decision in decisions:
             # Of a node that has left nothing is told any more: an observer of one decision may change the list.
-            if decision.head.node_id in self._followed:
+            if decision.head.node_id in self.members.followed:
                 self.tell.head_seen(decision)
             if decision.delivered is not None:
                 self._publish(decision.delivered)
 
     def _publish(self, decided: Delivered) -> None:
-        delivered = self.readable(decided) if decided.head.node_id in self._followed else None
+        delivered = self.members.readable(decided) if decided.head.node_id in self.members.followed else None
         if self.slots is None or delivered is None:
             return
         self.latest.set(delivered)
@@ -230,52 +227,30 @@ class HeadCache:
 
     def start(self) -> None:
         """Begin with the list as it is."""
-        self._join(self.candidates.current.members)
+        self.members.start()
         self.tell.started(None)
         identity = self.config.identity()
         if identity is not None:
             self.pin(identity)
 
-    def _join(self, nodes: Iterable[NodeId]) -> None:
-        now = self.clock.now()
-        for node_id in nodes:
-            self.ledger.nodes[node_id] = NodeFacts(StreamFacts(started=now), joined=self.candidates.generation)
-        self._followed = frozenset(member.node_id for member in self.candidates.current.of(Role.EVENTS))
-
     def apply(self, change: ListChange) -> None:
-        """Follow a change of the list: purge who left, stamp who stays with the new generation (G1, G2)."""
+        """Follow a change of the list (G1, G2). It is told when all is done: whoever is told may change it again."""
+        self.members.apply(change)
+        if self.delivery.delivered is not None:
+            self.latest.amend(self.delivery.delivered)
         self.tell.list_changed(change)
-        for node_id in (*change.removed, *change.changed):
-            self._take(self.delivery.leave(node_id))
-            self.ledger.nodes.pop(node_id, None)
-            self.tell.forget(node_id)
-        before = self._followed
-        self._join((*change.added, *change.changed))
-        for node_id in set(change.kept) & (before ^ self._followed):
-            # It is not followed any more, or only from now on.
-            self._take(self.delivery.leave(node_id))
-            self.ledger.nodes[node_id].stream = StreamFacts(started=self.clock.now())
-            self.tell.forget(node_id)
-        self._stamp()
+        if self.ledger.chain is None:
+            # Those who are left may be enough to say which chain it is, and may have said it already.
+            self.answers.set(None)
+            self.resolve(waited=False)
         self.reconsider()
-
-    def _stamp(self) -> None:
-        """Stamp what is known of nodes that stay with the present generation."""
-        generation = self.candidates.generation
-        entries, delivered = self.delivery.entries, self.delivery.delivered
-        for node_id, head in entries.items():
-            entries[node_id] = replace(head, generation=generation)
-        if delivered is not None and delivered.head.node_id in delivered.voters:
-            delivered = replace(delivered, head=replace(delivered.head, generation=generation))
-            self.delivery.delivered = delivered
-            self.latest.amend(delivered)
 
     # --- verdicts
 
     def healthy(self, node_id: NodeId) -> bool | None:
         """Say whether a node's stream is to be relied on (H6); `None` where it has none."""
         facts = self.ledger.nodes[node_id]
-        if node_id not in self._followed:
+        if node_id not in self.members.followed:
             return None
         return subscription_healthy(facts.stream, self.clock.now(), self.slots, self.times)
 
@@ -317,18 +292,3 @@ class HeadCache:
     def detach(self, key: object) -> None:
         """End :meth:`attach`."""
         self._deliver_to.pop(key, None)
-
-    def readable(self, delivered: Delivered) -> Delivered | None:
-        """Return a buffered head stamped with the present generation; `None` when its node left or is quarantined.
-
-        A node whose connection settings changed has left, and come again (C8, G3, H15).
-        """
-        head, generation = delivered.head, self.candidates.generation
-        facts = self.ledger.nodes.get(head.node_id)
-        if facts is None or facts.joined > head.generation or facts.quarantined:
-            return None
-        return (
-            delivered
-            if head.generation == generation
-            else replace(delivered, head=replace(head, generation=generation))
-        )

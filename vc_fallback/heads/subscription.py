@@ -120,7 +120,7 @@ class Subscription:
 
     def _pop(self) -> Delivered | None:
         while self._heads:
-            delivered = self._cache.readable(self._heads.popleft())
+            delivered = self._cache.members.readable(self._heads.popleft())
             if delivered is not None:
                 self._read += 1
                 return delivered
