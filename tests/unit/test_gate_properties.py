@@ -356,7 +356,7 @@ class World:
         assert not holders or choice[0] in holders
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(histories)
 def test_for_any_history_of_four_nodes(history: list[Action]) -> None:
     """C3, C5, C6, C7, G3: everything that the module says, after every step."""
@@ -365,11 +365,11 @@ def test_for_any_history_of_four_nodes(history: list[Action]) -> None:
         world.step(action)
 
 
-@pytest.mark.parametrize("hundred", range(4))
-def test_for_long_random_walks(hundred: int) -> None:
+@pytest.mark.parametrize("fifty", range(4))
+def test_for_long_random_walks(fifty: int) -> None:
     """As above, 120 steps each; together they open and close the gate and hold heads back many times."""
     opened = closed = held = delivered = 0
-    for seed in range(100 * hundred, 100 * hundred + 100):
+    for seed in range(50 * fifty, 50 * fifty + 50):
         world = World.begun()
         for action in walk(seed):
             world.step(action)
@@ -377,5 +377,5 @@ def test_for_long_random_walks(hundred: int) -> None:
         closed += sum(not gate.open for gate in world.gates)
         held += world.held
         delivered += len(world.told)
-    assert min(opened, closed, held) > 50
-    assert delivered > 500
+    assert min(opened, closed, held) > 25
+    assert delivered > 250
