@@ -118,7 +118,7 @@ async def play(plan: Plan, framing: FramingName) -> None:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @given(plan=plans, framing=st.sampled_from(FRAMINGS))
-@settings(max_examples=12, deadline=None, derandomize=True, database=None)
+@settings(max_examples=10, deadline=None, derandomize=True, database=None)
 def test_any_faults_of_three_nodes_cost_the_fourth_nothing_and_heal(
     backend: str, plan: Plan, framing: FramingName
 ) -> None:

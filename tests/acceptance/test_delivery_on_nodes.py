@@ -437,7 +437,7 @@ async def test_a_late_burst_behind_another_nodes_head_is_nothing() -> None:
 # Chains that are not ours.
 
 
-@pytest.mark.parametrize("slot_duration", [0.2, 0.5, 1.0, 2.0, 5.0, 6.0, 12.0])
+@pytest.mark.parametrize("slot_duration", [0.2, 1.0, 5.0, 12.0])
 async def test_slots_of_any_duration(slot_duration: float) -> None:
     """Requirements, preface: the slot is the network's own."""
     async with simulated_devnet(3, slot_duration=slot_duration, latency=0.01) as net, monitor(net) as followed:
@@ -447,8 +447,8 @@ async def test_slots_of_any_duration(slot_duration: float) -> None:
         await followed.until(135.5)
         net[0].restart()
         net[1].resume()
-        await followed.until(160.5)
-        followed.assert_every_slot_delivered(129, 160)
+        await followed.until(145.5)
+        followed.assert_every_slot_delivered(129, 145)
         assert all(followed.healthy(node) for node in net)
         slots = followed.monitor.slots
         assert slots is not None
@@ -472,7 +472,7 @@ async def test_any_history_of_three_nodes_is_delivered_without_doubles() -> None
         for node in nodes:
             node.cut_off()
         await followed.until(129.0)
-        for _ in range(300):
+        for _ in range(200):
             await anyio.sleep(rng.choice((0.0, 0.01, 0.4, 3.0)))
             node = rng.choice(nodes)
             block = followed.chain.head_at(followed.slot - rng.choice((0, 0, 0, 1, 2)), rng.choice(("main", "other")))

@@ -227,12 +227,12 @@ async def test_what_is_no_event_stream_is_a_failed_open(headers: StreamHeaders, 
     async with simulated_devnet(2) as net:
         net[0].inject(EVENTS, headers)
         async with monitor(net) as followed:
-            await anyio.sleep(60)
+            await anyio.sleep(30)
             assert StreamState.OPEN not in followed.states(net[0])
             assert {end.reason.value for end in followed.ends(net[0])} == {reason}
-            assert len(net[0].opens) <= most_opens(60)
+            assert len(net[0].opens) <= most_opens(30)
             assert_doubling(followed.waits(net[0]))
-            followed.assert_every_slot_delivered(128, 132)
+            followed.assert_every_slot_delivered(128, 130)
 
 
 async def test_a_gzipped_event_stream_is_decoded() -> None:
@@ -680,7 +680,7 @@ async def test_nonsense_for_ever_costs_its_node_its_place_and_nobody_anything(no
     ids=["tls", "version", "length", "chunk", "head", "continue", "end", "nothing"],
 )
 async def test_answers_that_are_not_http_are_bounded_by_the_backoff(answer: bytes) -> None:
-    """Rules 4, 6: bytes that are no HTTP, to every request, for five minutes."""
+    """Rules 4, 6: bytes that are no HTTP, to every request, for two minutes."""
 
     async def babble(connection: RawConnection) -> None:
         await connection.request()
@@ -693,12 +693,12 @@ async def test_answers_that_are_not_http_are_bounded_by_the_backoff(answer: byte
         serve(babble) as server,
         monitor(net, extra=[{"url": server.url, "name": "babble"}], chain=known(net.chain)) as followed,
     ):
-        await anyio.sleep(300)
+        await anyio.sleep(120)
         ends = followed.ends("babble")
-        assert 5 <= len(ends) <= most_opens(300)
+        assert 5 <= len(ends) <= most_opens(120)
         # Beside each open there is the identity, the head twice at most, and checks.
-        assert len(server.connections) <= 6 * most_opens(300)
-        followed.assert_every_slot_delivered(128, 152)
+        assert len(server.connections) <= 6 * most_opens(120)
+        followed.assert_every_slot_delivered(128, 137)
 
 
 async def test_an_in_band_error_is_a_failed_subscription() -> None:
@@ -809,12 +809,10 @@ async def test_a_reorg_event_moves_the_nodes_head() -> None:
         Answer(200, b"not br", {"Content-Encoding": "br"}),
         Answer(200, b"not gzip", {"Content-Encoding": "gzip"}),
         Answer(200, "[" * 100_000),
-        Answer(200, "null"),
         Answer(200, '{"data":null}'),
-        Answer(200, b"\xff\xfe"),
         Answer(204),
     ],
-    ids=["br", "gzip", "deep", "null", "no data", "bytes", "no content"],
+    ids=["br", "gzip", "deep", "no data", "no content"],
 )
 async def test_answers_to_polls_that_cannot_be_read_cost_nothing_but_themselves(path: str, body: Answer) -> None:
     """Rules 4, 10: what a stream's node is asked beside it may be answered with anything."""
@@ -851,6 +849,6 @@ async def test_a_slow_first_answer_is_no_failure() -> None:
     async with simulated_devnet(1) as net:
         net[0].inject(EVENTS, Delay(20), times=1)
         async with monitor(net) as followed:
-            await followed.until(200.5)
+            await followed.until(160.5)
             assert len(net[0].opens) == 1
-            followed.assert_every_slot_delivered(130, 200)
+            followed.assert_every_slot_delivered(130, 160)

@@ -36,8 +36,7 @@ def assert_undisturbed(followed: Followed, *nodes: SimulatedNode) -> None:
 # Head silence: stalled.
 
 
-@pytest.mark.parametrize("comments", [True, False])
-@pytest.mark.parametrize("slot_duration", DURATIONS)
+@pytest.mark.parametrize(("slot_duration", "comments"), [(0.2, True), (2.0, False), (12.0, True), (12.0, False)])
 async def test_a_silent_stream_beside_others_is_stalled_at_the_end_of_the_missed_slot(
     slot_duration: float, comments: bool
 ) -> None:
@@ -213,8 +212,7 @@ async def test_a_current_head_that_comes_while_its_node_is_asked_goes_before_the
         followed.assert_every_slot_delivered(128, 136)
 
 
-@pytest.mark.parametrize("slot_duration", DURATIONS)
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(("count", "slot_duration"), [(1, 12.0), (3, 0.2), (3, 1.0), (3, 12.0)])
 async def test_seven_missed_slots_are_nothing(count: int, slot_duration: float) -> None:
     """Scenario 18: seven missed slots on every node, all healthy → no stall verdict, no reconnect, no word of it."""
     async with simulated_devnet(count, slot_duration=slot_duration) as net, monitor(net) as followed:
@@ -287,14 +285,15 @@ async def test_a_quiet_chain_costs_a_poll_a_slot() -> None:
 # The hard clock.
 
 
-@pytest.mark.parametrize("slot_duration", [0.5, 12.0])
-@pytest.mark.parametrize("framing", ["lighthouse", "lodestar", "nimbus"])
+@pytest.mark.parametrize(
+    ("framing", "slot_duration"), [("lighthouse", 12.0), ("lighthouse", 0.5), ("lodestar", 12.0), ("nimbus", 2.0)]
+)
 async def test_from_the_ninth_missed_slot_one_node_after_the_other_is_connected_anew(
     framing: FramingName, slot_duration: float
 ) -> None:
     """Scenario 18, H5: make before break, one node at a time, jittered, and no stall."""
     async with simulated_devnet(4, framings=[framing], slot_duration=slot_duration) as net, monitor(net) as followed:
-        net.chain.miss(*range(131, 160))
+        net.chain.miss(*range(131, 147))
         await followed.until(138.5)
         assert_undisturbed(followed, *net)
         # The last head came at 130 1/12, the first new connection is there within half a slot of 138 7/12.
@@ -319,8 +318,8 @@ async def test_from_the_ninth_missed_slot_one_node_after_the_other_is_connected_
             assert followed.reasons(node).count("hard_clock") == 1
             node_heads = node.request_counts[HEAD]
             assert node_heads >= 2
-        await followed.until(162.5)
-        followed.assert_every_slot_delivered(160, 162)
+        await followed.until(149.5)
+        followed.assert_every_slot_delivered(147, 149)
         assert all(followed.healthy(node) for node in net)
 
 
@@ -342,7 +341,7 @@ async def test_a_node_that_lets_no_second_connection_in_keeps_its_first_and_nobo
     """H5, rules 4 and 6: a replacement that fails is tried again as late as one that worked."""
     async with simulated_devnet(3) as net, monitor(net) as followed:
         first, *others = net
-        net.chain.miss(*range(131, 170))
+        net.chain.miss(*range(131, 152))
         await followed.until(131.5)
         if fault == "503":
             first.answer(EVENTS, 503)
@@ -359,8 +358,8 @@ async def test_a_node_that_lets_no_second_connection_in_keeps_its_first_and_nobo
             assert 2 <= len(node.opens) <= 3
             assert not stalls(followed, node)
         first.heal()
-        await followed.until(172.5)
-        followed.assert_every_slot_delivered(170, 172)
+        await followed.until(155.5)
+        followed.assert_every_slot_delivered(152, 155)
 
 
 async def test_the_old_connection_may_end_while_the_new_one_is_made() -> None:
@@ -421,7 +420,7 @@ async def test_a_connection_that_never_sent_a_comment_may_be_silent(framing: Fra
     async with simulated_devnet(1, framings=[framing]) as net, monitor(net, streams=streams) as followed:
         await followed.until(130.5)
         net[0].vanish()
-        await followed.until(200)
+        await followed.until(160)
         assert not followed.ends(net[0])
         assert len(net[0].opens) == 1
 
@@ -437,7 +436,7 @@ async def test_comments_keep_the_transport_alive_and_do_not_carry_over_to_the_ne
         assert not followed.ends(node)
         node.broadcast.comments = False
         node.end_streams()
-        await followed.until(190)
+        await followed.until(175)
         assert [end.reason.value for end in followed.ends(node)] == ["ended"]
 
 
@@ -462,10 +461,10 @@ async def test_without_the_watchdog_nothing_is_verified_and_the_verdict_is_unkno
 async def test_without_the_hard_clock_a_quiet_chain_costs_no_connection() -> None:
     """H5: `hard_clock = null`."""
     async with simulated_devnet(2) as net, monitor(net, streams={"hard_clock": None}) as followed:
-        net.chain.miss(*range(131, 170))
-        await followed.until(171.5)
+        net.chain.miss(*range(131, 150))
+        await followed.until(151.5)
         assert_undisturbed(followed, *net)
-        followed.assert_every_slot_delivered(128, 171)
+        followed.assert_every_slot_delivered(128, 151)
 
 
 async def test_limits_can_be_set() -> None:
