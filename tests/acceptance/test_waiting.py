@@ -107,7 +107,8 @@ async def test_a_reorg_while_several_nodes_are_waited_for() -> None:
             assert wait.result is not None
             assert wait.result.head.root == theirs
             assert set(wait.result.head.seen_by) == {"bn2", "bn3"}
-            assert followed.monitor.votes(Slot(131)) == {mine: ("bn1",), theirs: ("bn2", "bn3")}
+            votes = followed.monitor.votes(Slot(131))
+            assert {voted: set(nodes) for voted, nodes in votes.items()} == {mine: {"bn1"}, theirs: {"bn2", "bn3"}}
             assert followed.monitor.votes(Slot(130)) == {}
             assert followed.monitor.votes(Slot(132)) == {}
 
@@ -120,7 +121,8 @@ async def test_votes_are_of_nodes_that_may_be_listened_to() -> None:
         optimistic.state.optimistic = True
         await followed.until(131.5)
         root = followed.block(131).root
-        assert followed.monitor.votes(Slot(131)) == {root: ("bn1", "bn3")}
+        votes = followed.monitor.votes(Slot(131))
+        assert {voted: set(nodes) for voted, nodes in votes.items()} == {root: {"bn1", "bn3"}}
         await gone.kill()
         await followed.until(131.6)
         assert followed.monitor.votes(Slot(131)) == {root: ("bn1",)}
