@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.generations import listed
 from tests.acceptance.harness import Followed, candidate
 from tests.conformance.scripted import following
 from vc_fallback.base.signals import HeadDelivered, Signal, StreamReason
@@ -137,6 +138,44 @@ async def test_mistake_while_an_optimistic_head_is_asked_for(
         net[0].state.optimistic = False
         await followed.until(132.5)
         assert 132 in followed.delivered_slots()
+
+
+@pytest.mark.parametrize("method", ["aclose", "__init__"])
+async def test_mistake_while_a_stream_ends_or_begins(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, method: str
+) -> None:
+    """The list changes all the same, and the other nodes keep their connections."""
+    async with simulated_devnet(3) as net, following(list(net), candidates=candidates_of(net)[:2]) as followed:
+        await followed.until(129.5)
+        left = 1
+
+        def makes(*args: Any, **kwargs: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left >= 0:
+                raise Mistake
+            make(*args, **kwargs)
+
+        async def closes(self: BeaconNode) -> None:
+            nonlocal left
+            left -= 1
+            await close(self)
+            if left >= 0:
+                raise Mistake
+
+        make, close = BeaconNode.__init__, BeaconNode.aclose
+        monkeypatch.setattr(BeaconNode, method, makes if method == "__init__" else closes)
+        followed.monitor.update_candidates(listed([net[1], net[2]]))
+        await followed.until(131.5)
+        assert_logged(caplog, 1)
+        assert len(net[1].opens) == 1
+        assert net[0].streams == ()
+        assert len(net[2].streams) == (1 if method == "aclose" else 0)
+        # What could not begin begins with the next change.
+        followed.monitor.update_candidates(listed([net[1], net[2]]))
+        await followed.until(133.5)
+        assert len(net[2].streams) == 1
+        assert {head.slot for head in followed.deliveries()} >= set(range(128, 134))
 
 
 async def test_observer_that_raises_costs_nobody(caplog: pytest.LogCaptureFixture) -> None:

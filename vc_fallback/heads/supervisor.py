@@ -11,6 +11,7 @@ from vc_fallback.base.signals import StreamReason, StreamState
 from vc_fallback.base.types import NodeId, Role
 from vc_fallback.candidates import Member
 from vc_fallback.decide.ledger import StreamFacts
+from vc_fallback.heads.background import once
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.stream import HeadStream
 from vc_fallback.node.client import BeaconNode
@@ -107,7 +108,7 @@ class Supervisor:
                     await anyio.sleep(wait)
         finally:
             with anyio.move_on_after(CLOSING_TIME, shield=True):
-                await stream.node.aclose()
+                await once(stream.node.aclose)
             self._units.pop(stream.node_id, None)
             self._tell(stream, StreamState.STOPPED, unit.reason, 0, None)
             unit.ended.set()
