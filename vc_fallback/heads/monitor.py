@@ -21,16 +21,14 @@ from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.background import for_ever, once
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.checks import Checks
+from vc_fallback.heads.nodes import NodeFactory
 from vc_fallback.heads.optimistic import OptimisticPolls
 from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.heads.subscription import OnFull, Subscription
 from vc_fallback.heads.supervisor import Supervisor
 from vc_fallback.heads.watchdog import Watchdog
 from vc_fallback.node.client import BeaconNode
-from vc_fallback.wire.client import HTTPClient
 from vc_fallback.wire.dial import Resolver
-from vc_fallback.wire.http import WireLimits
-from vc_fallback.wire.tls import TLSContexts
 
 IDENTITY_WAIT = 6.0
 """Seconds from the first node's answer until those that have answered decide which chain it is (I1); for slots of 12 s,
@@ -69,11 +67,9 @@ class HeadMonitor:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._config = config
-        self._resolver = resolver
-        self._transport = transport
-        self._contexts = TLSContexts()
+        self._nodes = NodeFactory(config.wire, resolver, transport)
         candidates = config.candidate_list()
-        self._prepare_tls(candidates)
+        self._nodes.prepare(candidates)
         self.candidates = Candidates(candidates)
         self._clock = clock
         self._observers = Observers(observers)
@@ -233,12 +229,14 @@ class HeadMonitor:
     ) -> ListChange:
         """Replace the candidate list (G1, G2). Nothing changes when it cannot be used.
 
-        :param restart: `all` gives every stream a new start, also those of nodes that stay as they are.
+        :param restart: `all` gives every stream a new start, also those of nodes that stay as they are; certificates
+            are read anew.
         :raises ConfigurationError: `field` names what is wrong.
         """
         new = list(candidates)
-        self._prepare_tls(new)
+        contexts = self._nodes.prepare(new, anew=restart == "all")
         change = self.candidates.update(new)
+        self._nodes.use(contexts)
         if self._cache is None:
             return change
         if restart == "all" and self._supervisor is not None:
@@ -246,25 +244,9 @@ class HeadMonitor:
         self._cache.apply(change)
         return change
 
-    def _prepare_tls(self, candidates: Iterable[Candidate]) -> None:
-        for position, candidate in enumerate(candidates):
-            if candidate.url.scheme == "https":
-                self._contexts.get(candidate.tls, field=f"candidates[{position}]")
-
     def _make_node(self, member: Member) -> BeaconNode:
-        candidate, wire = member.candidate, self._config.wire
-        http = HTTPClient(
-            candidate.url,
-            headers=candidate.headers,
-            tls=self._contexts.get(candidate.tls) if candidate.url.scheme == "https" else None,
-            limits=WireLimits(body=wire.response_body, error_body=wire.error_body, head=wire.head),
-            concurrency=wire.concurrency,
-            resolver=self._resolver,
-            transport=self._transport,
-        )
         chain = self.cache.ledger.chain
-        timeout = wire.scaled("request_connect_timeout", chain.slot_duration if chain is not None else 12.0)
-        return BeaconNode(member.node_id, http, connect_timeout=timeout, unix=self.clock.unix, mask=candidate.mask)
+        return self._nodes.make(member, chain.slot_duration if chain is not None else None, self.clock)
 
     # --- tasks
 

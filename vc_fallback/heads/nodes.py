@@ -1,0 +1,65 @@
+"""Makes beacon nodes of candidates: their connections, with the limits and certificates that are set."""
+
+from collections.abc import Iterable
+
+import httpx
+
+from vc_fallback.base.clock import Clock
+from vc_fallback.candidates import Candidate, Member, TLSSettings
+from vc_fallback.config import MAINNET_SLOT, WireSettings
+from vc_fallback.node.client import BeaconNode
+from vc_fallback.wire.client import HTTPClient
+from vc_fallback.wire.dial import Resolver
+from vc_fallback.wire.http import WireLimits
+from vc_fallback.wire.tls import TLSContexts
+
+
+class NodeFactory:
+    """Candidates with equal certificates share one TLS context."""
+
+    def __init__(
+        self, settings: WireSettings, resolver: Resolver | None, transport: httpx.AsyncBaseTransport | None
+    ) -> None:
+        self._settings = settings
+        self._resolver = resolver
+        self._transport = transport
+        self._contexts = TLSContexts()
+
+    def prepare(self, candidates: Iterable[Candidate], *, anew: bool = False) -> TLSContexts:
+        """Make the TLS contexts that candidates need: a file that cannot be used is found before anything changes.
+
+        :param anew: read files again that were read before. The contexts are used from :meth:`use` on.
+        :raises ConfigurationError: naming the candidate and the setting.
+        """
+        contexts = TLSContexts() if anew else self._contexts
+        for position, candidate in enumerate(candidates):
+            if _uses_tls(candidate):
+                contexts.get(candidate.tls, field=f"candidates[{position}]")
+        return contexts
+
+    def use(self, contexts: TLSContexts) -> None:
+        """Take prepared contexts for the nodes that are made from now on."""
+        self._contexts = contexts
+
+    def make(self, member: Member, slot_duration: float | None, clock: Clock) -> BeaconNode:
+        """Make the node of a candidate; nothing is dialled yet.
+
+        :param slot_duration: seconds, `None` while the chain is unknown.
+        """
+        candidate, settings = member.candidate, self._settings
+        http = HTTPClient(
+            candidate.url,
+            headers=candidate.headers,
+            tls=self._contexts.get(candidate.tls) if _uses_tls(candidate) else None,
+            limits=WireLimits(body=settings.response_body, error_body=settings.error_body, head=settings.head),
+            concurrency=settings.concurrency,
+            resolver=self._resolver,
+            transport=self._transport,
+        )
+        timeout = settings.scaled("request_connect_timeout", slot_duration or MAINNET_SLOT)
+        return BeaconNode(member.node_id, http, connect_timeout=timeout, unix=clock.unix, mask=candidate.mask)
+
+
+def _uses_tls(candidate: Candidate) -> bool:
+    # An http:// URL may redirect to https:// on its host; whoever set certificates for it expects that.
+    return candidate.url.scheme == "https" or candidate.tls != TLSSettings()
