@@ -9,7 +9,7 @@ import pytest
 from tests.acceptance.harness import Followed, known, monitor
 from vc_fallback.base.signals import HeadOutcome, StreamState
 from vc_fallback.base.types import HeadSource, root_hex
-from vc_fallback.testing import Delay, FramingName, SimulatedNode, simulated_devnet
+from vc_fallback.testing import Delay, FramingName, SimulatedChain, SimulatedNode, simulated_devnet
 from vc_fallback.testing import events as said
 
 pytestmark = pytest.mark.anyio
@@ -228,6 +228,25 @@ async def test_seven_missed_slots_are_nothing(count: int, slot_duration: float) 
         await followed.until(139.5)
         assert_undisturbed(followed, *net)
         followed.assert_every_slot_delivered(129, 139)
+
+
+async def test_a_head_that_only_a_reorg_event_told_is_told() -> None:
+    """H5, H14, case 45: the node's own head is newer than its last `head` event, and its stream has said so."""
+    chain = SimulatedChain(start_slot=128)
+    chain.miss(131, 132, 133)
+    chain.branch("other", above=130)
+    chain.miss(132, 133, branch="other")
+    first, second = SimulatedNode(chain, name="bn1"), SimulatedNode(chain, name="bn2", branch="other")
+    async with first, second, monitor([first, second]) as followed:
+        await followed.until(131.5)
+        first.switch("other", head_event=False)
+        await followed.until(133.9)
+        assert first.request_counts[HEAD] >= 2
+        assert_undisturbed(followed, first, second)
+        # A reorg event is no head liveness for all that (rule 2): the stream is verified each slot.
+        first.silence()
+        await followed.until(136.5)
+        assert stalls(followed, first)
 
 
 async def test_a_late_block_is_no_stall() -> None:

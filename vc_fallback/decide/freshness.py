@@ -142,10 +142,12 @@ class Verdict(Enum):
 def announced(stream: StreamFacts, slots: SlotClock) -> Slot:
     """Return the slot up to which the present connection has announced what there was to announce.
 
-    The last head on it; before one, the node's head when it was made; where that is unknown, that moment's slot, whose
-    head may have been announced just before.
+    The last head on it, be it of a reorg; before one, the node's head when it was made; where that is unknown, that
+    moment's slot, whose head may have been announced just before.
     """
     since = stream.since if stream.since is not None else stream.started
+    if stream.last_reorg is not None and stream.last_reorg[1] >= max(since, stream.last_head_at or since):
+        return stream.last_reorg[0]
     if stream.last_head is not None and _spoke(stream):
         return stream.last_head.slot
     if stream.baseline is not None:

@@ -63,6 +63,8 @@ class StreamFacts:
     last_head: NodeHead | None = None
     """The last head that the stream announced; survives a reconnect (H6)."""
     last_head_at: float | None = None
+    last_reorg: tuple[Slot, float] | None = None
+    """The slot of the head that the last reorg event named, and when it came: no head liveness (H14)."""
     last_current_at: float | None = None
     """When the last current head came (H6)."""
     stalled: bool = False

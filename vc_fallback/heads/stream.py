@@ -1,11 +1,8 @@
 """A head stream: one candidate's subscription, which connects again by itself (H1–H10, H14, H15)."""
 
-from collections.abc import Callable
-
 import anyio
 from anyio.abc import TaskGroup
 
-from vc_fallback.base.backoff import Backoff
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.signals import StreamReason, StreamState
 from vc_fallback.base.types import NodeId
@@ -16,13 +13,10 @@ from vc_fallback.decide.topics import TopicPlan
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.connection import Connection
 from vc_fallback.heads.polls import NodePolls
+from vc_fallback.heads.retry import Retry
 from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.events import HeadEvent, ReorgEvent
-
-WORTH_A_CHECK = frozenset({StreamReason.CONNECT_FAILED, StreamReason.BROKEN, StreamReason.HEAD_SILENCE})
-"""Ends after which a good check of the node ends the wait at once (H4). A node that refuses or ends streams answers
-checks well all the time, and would be asked without any backoff."""
 
 
 class HeadStream:
@@ -36,7 +30,7 @@ class HeadStream:
         self.polls = NodePolls(node, candidate, cache)
         self._topics = TopicPlan()
         self._cache = cache
-        self._backoff = Backoff(cache.times.backoff)
+        self._retry = Retry(cache.times.backoff)
         self._current: Connection | None = None
         self._successor: Connection | None = None
         self._tasks: TaskGroup | None = None
@@ -44,10 +38,7 @@ class HeadStream:
         self._checks: TaskGroup | None = None
         """Of the stream: what is asked goes on over the end of a connection."""
         self._over = anyio.Event()
-        self._nudged: Callable[[], None] | None = None
         self._replacement_tried = 0.0
-        self._gave_current = False
-        """Whether the connection before the present one gave a current head."""
         self._ended = StreamStatistics()
         self._received = 0.0
         """When the bytes came whose events are told."""
@@ -72,7 +63,7 @@ class HeadStream:
 
     def statistics(self) -> StreamStatistics:
         """Return counts."""
-        return self._ended.with_connections((self._current, self._successor), self._backoff.failures)
+        return self._ended.with_connections((self._current, self._successor), self._retry.failures)
 
     async def run(self) -> None:
         """Connect, read, and wait before connecting again, for ever."""
@@ -94,7 +85,8 @@ class HeadStream:
 
     def reconnect(self, reason: StreamReason, detail: str = "") -> None:
         """End the connection; the stream connects again after its backoff."""
-        for connection in (self._successor, self._current):
+        successor, self._successor = self._successor, None
+        for connection in (successor, self._current):
             if connection is not None:
                 connection.end(reason, detail)
 
@@ -141,7 +133,6 @@ class HeadStream:
                 tasks.cancel_scope.cancel()
         finally:
             self._tasks = self._current = self._successor = None
-            self._gave_current = connection.current_head
             if self.listed:
                 self.facts.stream.connection_ended()
                 # Before the entry goes: the gate may open on this, and says why.
@@ -191,20 +182,14 @@ class HeadStream:
 
     async def _wait(self, end: Connection) -> None:
         """Back off after any end (H4); a good check ends the wait where the node was out of reach."""
-        times = self._cache.times
-        self._backoff.policy = times.backoff
-        wait = self._backoff.failed(at_least=end.retry_after or 0.0)
+        wait = self._retry.ended(end, self._cache.times.backoff)
         self._enter(StreamState.BACKOFF, end.reason, end.detail, retry_in=wait)
         self._cache.checked_sooner.set(None)
-        with anyio.CancelScope() as scope:
-            self._nudged = scope.cancel if end.reason in WORTH_A_CHECK and end.retry_after is None else None
-            await anyio.sleep(wait)
-        self._nudged = None
+        await self._retry.wait(end, wait)
 
     def nudge(self) -> None:
         """Take a good check of the node: a stream that waits because its node was out of reach tries at once (H4)."""
-        if self._nudged is not None:
-            self._nudged()
+        self._retry.checked_well()
 
     async def _look_at_version(self) -> None:
         """Before a reduced set of topics is asked for, see whether the node is still the one that refused the rest."""
@@ -270,11 +255,7 @@ class HeadStream:
         before = stream.last_head
         current = cache.streamed(head)
         if current:
-            # A node may say its head to every new connection and end it: the same head right again is no recovery.
-            if not (self._gave_current and head.same_block(before)) and not connection.recovered:
-                connection.recovered = True
-                self._backoff.reset()
-            connection.current_head = True
+            self._retry.current_head(connection, again=head.same_block(before))
         cache.offer(head)
         if current and stream.state is not StreamState.FRESH:
             self._enter(StreamState.FRESH, StreamReason.CURRENT_HEAD)
@@ -290,6 +271,7 @@ class HeadStream:
             received=self._received,
             optimistic=event.optimistic,
         )
+        self.facts.stream.last_reorg = (event.slot, self._received)
         if not head.same_block(self._cache.delivery.entries.get(self.node_id)):
             self._cache.offer(head)
 
@@ -303,6 +285,6 @@ class HeadStream:
     ) -> None:
         if self.listed:
             self.facts.stream.state = state
-            failures = self._backoff.failures
+            failures = self._retry.failures
             self._cache.tell.stream(self.node_id, reason, detail, failures=failures, retry_in=retry_in)
             self._cache.look_at_gate()

@@ -1,0 +1,57 @@
+"""When a head stream connects again: a wait after every end, longer each time until a current head comes (H4)."""
+
+from collections.abc import Callable
+
+import anyio
+
+from vc_fallback.base.backoff import Backoff, BackoffPolicy
+from vc_fallback.base.signals import StreamReason
+from vc_fallback.heads.connection import Connection
+
+WORTH_A_CHECK = frozenset({StreamReason.CONNECT_FAILED, StreamReason.BROKEN, StreamReason.HEAD_SILENCE})
+"""Ends after which a good check of the node ends the wait at once (H4). A node that refuses or ends streams answers
+checks well all the time, and would be asked without any backoff."""
+
+
+class Retry:
+    """The waits of one head stream."""
+
+    def __init__(self, policy: BackoffPolicy) -> None:
+        self._backoff = Backoff(policy)
+        self._nudged: Callable[[], None] | None = None
+        self._gave_current = False
+
+    @property
+    def failures(self) -> int:
+        """How many ends there were in a row."""
+        return self._backoff.failures
+
+    def ended(self, end: Connection, policy: BackoffPolicy) -> float:
+        """Count the end of a connection and return the wait in seconds; a node's `Retry-After` is obeyed."""
+        self._gave_current = end.current_head
+        self._backoff.policy = policy
+        return self._backoff.failed(at_least=end.retry_after or 0.0)
+
+    async def wait(self, end: Connection, wait: float) -> None:
+        """Wait, or until a good check of a node that was out of reach."""
+        with anyio.CancelScope() as scope:
+            self._nudged = scope.cancel if end.reason in WORTH_A_CHECK and end.retry_after is None else None
+            await anyio.sleep(wait)
+        self._nudged = None
+
+    def checked_well(self) -> None:
+        """Take a good check of the node."""
+        if self._nudged is not None:
+            self._nudged()
+
+    def current_head(self, connection: Connection, *, again: bool) -> None:
+        """Take a current head: the failures in a row are over.
+
+        A node may say its head to every new connection and end it, so the same head right again is no recovery.
+
+        :param again: it is the block that the stream announced last.
+        """
+        if not connection.recovered and not (again and self._gave_current):
+            connection.recovered = True
+            self._backoff.reset()
+        connection.current_head = True
