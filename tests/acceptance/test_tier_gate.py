@@ -147,7 +147,8 @@ async def test_primaries_that_freeze_hold_heads_back_until_they_are_found_stalle
     """Scenario 20, C5, C6: then the newest that was held back is delivered at once, and all from there on."""
     async with simulated_devnet(3, slot_duration=slot_duration) as net, monitor(net, fallbacks=[net[2]]) as followed:
         first, second, fallback = net
-        await followed.until(130.5)
+        # Just after the slot's checks: three that fail would take them the gate by health before.
+        await followed.until(130.9)
         begun = followed.now
         first.freeze()
         second.freeze()
@@ -169,12 +170,28 @@ async def test_primaries_that_freeze_hold_heads_back_until_they_are_found_stalle
         assert followed.delivered_slots(since=begun) == list(range(132, 141))
 
 
+async def test_primaries_that_freeze_are_excluded_by_health_where_that_is_sooner() -> None:
+    """Scenario 21, C5, N2, N4: frozen before the slot's checks, three of them fail before the slot after is over."""
+    async with simulated_devnet(3) as net, monitor(net, fallbacks=[net[2]]) as followed:
+        first, second, _ = net
+        await followed.until(130.5)
+        begun = followed.now
+        first.freeze()
+        second.freeze()
+        await followed.until(131.9)
+        assert opened(followed).reason.endswith("no answer within 1.5 s")
+        (head,) = followed.blocks(since=begun)
+        assert (head.slot, head.node_id) == (131, "bn3")
+        # Asked at 130 5/6, 2 s and 4 s after that was over, 1.5 s each time.
+        assert followed.position(head.at) == pytest.approx(130 + 5 / 6 + 10.5 / 12, abs=6 * 0.2 / 12 + 0.01)
+
+
 async def test_a_sole_primary_that_freezes_holds_heads_back_until_it_is_found_stalled() -> None:
     """C5, H5: nothing newer comes that would put it two slots behind, so only the watchdog can speak."""
     async with simulated_devnet(2) as net, monitor(net, fallbacks=[net[1]]) as followed:
         primary, fallback = net
         net.chain.miss(132, 133)
-        await followed.until(130.5)
+        await followed.until(130.9)
         begun = followed.now
         primary.freeze()
         await followed.until(133.5)

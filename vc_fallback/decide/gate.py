@@ -15,6 +15,8 @@ MOST_BEHIND = 1
 
 OPEN_STATES = frozenset({StreamState.OPEN, StreamState.FRESH})
 
+_CLOSED = {state: f"stream {state}" for state in StreamState if state not in OPEN_STATES}
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -40,14 +42,14 @@ def gate(
     :param heads: each node's last usable head (not optimistic).
     :param tip: see :func:`~vc_fallback.decide.tip.tip`.
     """
-    reason = "no primary"
+    node_id: NodeId | None = None
+    lack = ""
     for node_id in primaries:
         facts = ledger.nodes.get(node_id)
         lack = "unknown" if facts is None else lacks(facts, heads.get(node_id), tip, now, slots, times)
         if not lack:
             return Gate(open=False, holder=node_id, reason="held by a primary")
-        reason = f"{node_id}: {lack}"
-    return Gate(open=True, holder=None, reason=reason)
+    return Gate(open=True, holder=None, reason="no primary" if node_id is None else f"{node_id}: {lack}")
 
 
 def lacks(
@@ -63,18 +65,22 @@ def lacks(
     Also what a node of any tier lacks to be a first choice of consumers of events (C7): one definition for both.
     """
     # Not its standing: a fallback that has just become a primary is still held back by the gate as it was.
-    if not facts.verified:
+    if facts.identity is None or facts.mismatch:
         return "chain not verified"
     if facts.unhealthy:
         return facts.unhealthy
-    if facts.stream.state not in OPEN_STATES:
-        return f"stream {facts.stream.state}"
-    if times.head_silence is not None and not subscription_healthy(facts.stream, now, slots, times):
-        return "stream not fresh"
-    if facts.stream.behind:
+    stream = facts.stream
+    if stream.state in _CLOSED:
+        return _CLOSED[stream.state]
+    if stream.stalled:
+        return "stream stalled"
+    if stream.behind:
         return "behind the other nodes"
     if head is None:
         return "no usable head"
     if tip is not None and head.slot < tip - MOST_BEHIND:
         return f"{tip - head.slot} slots behind the tip"
+    # Last, because it asks for the slot: every head is measured against all primaries where none holds the gate.
+    if times.head_silence is not None and not subscription_healthy(stream, now, slots, times):
+        return "stream not fresh"
     return ""
