@@ -58,7 +58,7 @@ class Report:
         where = (
             f"{self._begun:%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} {platform.python_version()}, "
             f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, load average {self._load:.1f} at the "
-            f"beginning and {os.getloadavg()[0]:.1f} at the end."
+            f"beginning and {os.getloadavg()[0]:.1f} at the end, niceness {os.nice(0)}."
         )
         head = [f"# `scripts/bench {self._name}`", "", where, ""]
         file.write_text("\n".join([*head, *self._lines]).rstrip() + "\n")
