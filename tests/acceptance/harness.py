@@ -129,6 +129,17 @@ class Followed:
         """Return the waits in seconds after these ends."""
         return [change.retry_in for change in self.ends(node, since=since) if change.retry_in is not None]
 
+    def stalls(self, node: SimulatedNode) -> list[float]:
+        """Return when a node's stream was found stalled, in slots."""
+        return [self.position(change.at) for change in self.changes(node) if change.state is StreamState.STALLED]
+
+    def assert_undisturbed(self, *nodes: SimulatedNode) -> None:
+        """Nobody's stream was found stalled, ended or opened anew."""
+        for node in nodes:
+            assert not self.stalls(node), node.name
+            assert not self.ends(node), node.name
+            assert [record.closed for record in node.opens] == [None], node.name
+
     # --- what is
 
     def id(self, node: SimulatedNode) -> NodeId:

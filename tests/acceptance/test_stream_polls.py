@@ -1,11 +1,13 @@
-"""What a node is asked beside its head stream (H14)."""
+"""What a node is asked beside its head stream, and that a poll never looks like a reorg (H14)."""
 
 import anyio
 import pytest
 
 from tests.acceptance.harness import known, monitor
-from vc_fallback.base.types import HeadSource
+from vc_fallback.base.signals import NodeHeadSeen
+from vc_fallback.base.types import HeadSource, root_hex
 from vc_fallback.testing import Answer, SimulatedChain, SimulatedNode, simulated_devnet
+from vc_fallback.testing import events as said
 
 pytestmark = pytest.mark.anyio
 
@@ -121,3 +123,93 @@ async def test_requests_that_hang_never_hold_a_stream_back() -> None:
         await followed.until(134.5)
         assert len(node.opens) == 2
         followed.assert_every_slot_delivered(128, 134)
+
+
+async def test_a_poll_that_the_stream_overtook_is_no_reorg() -> None:
+    """H14: the node answered with 130 before it announced 131, and the answer came after the event."""
+    async with simulated_devnet(1) as net, monitor(net) as followed:
+        node = net[0]
+        await followed.until(130.5)
+        await followed.until(131 + 0.5 / 12)
+        # What it would answer now is kept for the next poll, which takes a second.
+        answer = _header(node)
+        node.answer(HEAD, 200, answer, times=1)
+        node.latency = 1.0
+        node.comment("error - dropped 1 messages")
+        await followed.until(131.5)
+        node.latency = 0
+        assert followed.delivered_slots(since=130) == [130, 131]
+        assert not [head for head in followed.deliveries() if head.reorg]
+        entry = followed.entry(node)
+        assert entry is not None
+        assert entry.slot == 131
+
+
+async def test_a_poll_that_lags_behind_the_events_is_no_reorg() -> None:
+    """H14, case 51: an endpoint that is some seconds behind the node's own events, asked after the event."""
+    async with simulated_devnet(1) as net, monitor(net) as followed:
+        node = net[0]
+        await followed.until(131 + 0.5 / 12)
+        answer = _header(node)
+        await followed.until(131.2)
+        node.answer(HEAD, 200, answer)
+        node.comment("error - dropped 1 messages")
+        await followed.until(131.4)
+        assert followed.delivered_slots(since=130) == [130, 131]
+        entry = followed.entry(node)
+        assert entry is not None
+        assert entry.slot == 131
+
+
+async def test_a_slow_poll_that_a_quick_one_overtook_is_no_reorg() -> None:
+    """H14: two polls of one silent node come back in the other order than they went out."""
+    async with simulated_devnet(1) as net, monitor(net) as followed:
+        node = net[0]
+        net.chain.delay(132, 0.6 * 12)
+        await followed.until(130.5)
+        node.silence()
+        await followed.until(132.55)
+        # The verification at 132 7/12 is answered with 131, and for 1.4 s under way.
+        node.answer(HEAD, 200, _header(node), times=1)
+        node.latency = 1.4
+        await followed.until(132.59)
+        node.latency = 0.0
+        node.end_streams()
+        await followed.until(132.95)
+        assert [seen.slot for seen in followed.told(NodeHeadSeen, since=132.6)][:1] == [132]
+        assert followed.delivered_slots(since=130) == [130, 132]
+
+
+async def test_a_poll_adds_nothing_that_the_stream_knew_better() -> None:
+    """C1, H14: a poll of the same block keeps dependent roots and payload status, and is no delivery."""
+    async with simulated_devnet(1) as net, monitor(net) as followed:
+        node = net[0]
+        await followed.until(130.2)
+        told = len(followed.deliveries())
+        node.comment("error - dropped 1 messages")
+        await followed.until(130.3)
+        entry = followed.entry(node)
+        assert entry is not None
+        assert entry.current_epoch_dependent_root is not None
+        assert entry.payload_status is not None
+        assert len(followed.deliveries()) == told
+
+
+def _header(node: SimulatedNode) -> str:
+    """What a node answers to a poll of its head, as of now."""
+    block = node.head
+    message = {
+        "slot": str(block.slot),
+        "proposer_index": str(block.proposer_index),
+        "parent_root": root_hex(block.parent_root),
+        "state_root": root_hex(block.state_root),
+        "body_root": root_hex(block.body_root),
+    }
+    header = {"message": message, "signature": "0x" + "00" * 96}
+    return said.dumps(
+        {
+            "execution_optimistic": False,
+            "finalized": False,
+            "data": {"root": root_hex(block.root), "canonical": True, "header": header},
+        }
+    )
