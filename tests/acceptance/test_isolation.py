@@ -210,3 +210,29 @@ async def test_a_nodes_trouble_delays_no_head_of_the_others(fault: Fault) -> Non
         await followed.until(GOOD + 4.5)
         followed.assert_every_slot_delivered(128, GOOD + 4, within=0.25)
         assert [followed.healthy(node) for node in net] == [True] * 3
+
+
+async def test_trouble_piles_nothing_up() -> None:
+    """Rules 5, 6: after forty slots in which two nodes flap there are as many tasks and connections as before."""
+    async with simulated_devnet(3) as net, monitor(net) as followed:
+        await followed.until(BAD + 0.5)
+        tasks = len(anyio.get_running_tasks())
+        for number in range(40):
+            node = net[number % 2]
+            if number % 3 == 0:
+                node.freeze()
+            elif number % 3 == 1:
+                node.vanish()
+            else:
+                await node.kill()
+            await followed.wait_slots(0.5)
+            node.heal()
+            await followed.wait_slots(0.5)
+        for node in (net[0], net[1]):
+            node.heal()
+        await followed.wait_slots(12)
+        assert [followed.healthy(node) for node in net] == [True] * 3
+        assert len(anyio.get_running_tasks()) <= tasks
+        # A head stream, and one kept for what is asked beside it.
+        assert [node.connections for node in net] == [2] * 3
+        followed.assert_every_slot_delivered(128, followed.slot)
