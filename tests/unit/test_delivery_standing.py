@@ -52,12 +52,39 @@ def test_what_a_node_showed_before_it_became_eligible_is_delivered_then(standing
 
 
 def test_a_held_head_does_not_count_as_delivered() -> None:
-    """C5, scenario 19: the same head from a primary later is delivered, once."""
+    """C5, scenario 19: the same head from a primary later is delivered, once; the fallback has shown it too (C3)."""
     world = World(standings={"fallback": Standing.HELD})
     assert world.show("fallback", "100a", 100.1) == [("100a", TIER)]
     assert world.show("n1", "100a", 100.2) == [("100a", DELIVERED)]
-    assert world.latest.seen_by == ("n1",)
+    assert world.latest.seen_by == ("n1", "fallback")
     assert world.delivered == ["100a"]
+
+
+def test_only_what_is_news_is_held_back() -> None:
+    """C3, C5: a head that a primary had first is no fallback's alone: it votes; an older one moves only its entry."""
+    world = World(standings={"f1": Standing.HELD, "f2": Standing.HELD, "f3": Standing.HELD})
+    world.show("n1", "100a", 100.1, payload_status=EMPTY)
+    assert world.show("f1", "100a", 100.2) == [("100a", DUPLICATE)]
+    assert world.show("f2", "99a", 100.2) == [("99a", BEHIND)]
+    assert world.show("f2", "100b", 100.3) == [("100b", BEHIND)]
+    assert world.latest.seen_by == ("n1", "f1")
+    # That the payload came is news, which only a fallback has.
+    assert world.show("f3", "100a", 100.4, payload_status=FULL) == [("100a", TIER)]
+    assert [event.head.payload_status for event in world.events] == [EMPTY]
+    world.standings["f3"] = Standing.ELIGIBLE
+    assert world.reconsider(100.5) == "100a"
+    assert world.latest.head.payload_status is FULL
+
+
+def test_the_delivered_head_passes_to_a_node_that_is_not_held_back_where_there_is_one() -> None:
+    """C4, C5, G2: when the node that it came from leaves the list."""
+    world = World(standings={"f1": Standing.HELD})
+    world.show("n1", "100a", 100.1)
+    world.show("f1", "100a", 100.2)
+    world.show("n2", "100a", 100.3)
+    world.delivery.leave(NodeId("n1"))
+    assert world.latest.node_id == "n2"
+    assert world.latest.seen_by == ("f1", "n2")
 
 
 def test_a_node_that_becomes_eligible_votes_for_the_delivered_head_it_had_shown() -> None:

@@ -334,6 +334,7 @@ class World:
                 self.gates.append(signal)
             case HeadHeld():
                 assert self.model[signal.node_id].tier is Tier.FALLBACK
+                assert not self.told or signal.slot > self.told[-1].slot, "only what is news is held back"
                 self.held += 1
 
     def check(self) -> None:

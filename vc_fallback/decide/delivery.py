@@ -183,7 +183,9 @@ class Delivery:
         if delivered is not None:
             delivered.voters.pop(node_id, None)
             if delivered.head.node_id == node_id and delivered.voters:
-                heir = next((n for n in delivered.voters if delivered.head.same_block(self.entries.get(n))), None)
+                heirs = [n for n in delivered.voters if delivered.head.same_block(self.entries.get(n))]
+                heirs.sort(key=lambda n: self._standing(n) is not Standing.ELIGIBLE)
+                heir = heirs[0] if heirs else None
                 if heir is not None:
                     head = replace(self.entries[heir], payload_status=delivered.head.payload_status)
                 else:
@@ -258,8 +260,20 @@ class Delivery:
         if head.slot < wall - self._oldest:
             return HeadOutcome.OLD
         if standing is Standing.HELD:
-            return HeadOutcome.TIER
+            return self._second(head)
         return self._outcome(head, self._stood.get(head.node_id))
+
+    def _second(self, head: NodeHead) -> HeadOutcome:
+        """Say what becomes of a fallback's head while a primary holds the gate: only what is news is held back (C5).
+
+        Where the block is delivered already it has one more node behind it (C3).
+        """
+        if self.delivered is None or not self._is_delivered(head):
+            return HeadOutcome.TIER if self._beats_delivered(head) else HeadOutcome.BEHIND
+        self.delivered.voters[head.node_id] = None
+        current = self.delivered.head.payload_status
+        known = head.payload_status in (None, current) or current is PayloadStatus.FULL
+        return HeadOutcome.DUPLICATE if known else HeadOutcome.TIER
 
     def _outcome(self, head: NodeHead, previous: NodeHead | None) -> HeadOutcome:
         """Apply C3 and C4 to the head of an eligible node, whose entry it is already."""
@@ -306,10 +320,13 @@ class Delivery:
             self._left = {(slot, root) for slot, root in self._left if slot > head.slot}
             self._said = {} if head.payload_status is None else {head.node_id: head.payload_status}
             for node_id, entry in self.entries.items():
-                if head.same_block(entry) and self._counts(node_id, entry):
+                if not (head.same_block(entry) and self._usable(entry)):
+                    continue
+                standing = self._standing(node_id)
+                if standing in (Standing.ELIGIBLE, Standing.HELD):
                     voters[node_id] = None
-                    if entry.payload_status is not None:
-                        self._said[node_id] = entry.payload_status
+                if standing is Standing.ELIGIBLE and entry.payload_status is not None:
+                    self._said[node_id] = entry.payload_status
         status = self._payload_status()
         if head.payload_status is not status:
             head = replace(head, payload_status=status)
