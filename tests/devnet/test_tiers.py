@@ -60,15 +60,18 @@ def test_heads_of_the_fallback_only_while_both_primaries_are_out(
     # While both are out, every head of the fallback is delivered.
     assert_no_head_missed(recorder.heads, monitor.delivered, max(broken, opened["time"]), mended)
     monitor.assert_each_block_delivered_once()
-    # Before and after, none is, but says that it was held back.
+    # Before and after, none is: what it has first is held back, and said to be.
     others = [
         head
         for head in monitor.lines("head", FALLBACK, since=shut)
         if not opened["time"] <= head["time"] <= closed["time"] and not not_yet_shown(monitor, head)
     ]
     assert others == []
-    assert monitor.lines("held", FALLBACK, since=shut, until=broken)
-    assert monitor.lines("held", FALLBACK, since=closed["time"])
+    for since, until in ((shut, broken), (closed["time"], float("inf"))):
+        assert monitor.lines("node_head", FALLBACK, since=since, until=until, source="stream")
+    held = [(line["slot"], line["block"]) for line in monitor.lines("held", FALLBACK)]
+    assert held == [(line["slot"], line["block"]) for line in monitor.lines("node_head", FALLBACK, outcome="tier")]
+    assert fault != "frozen" or held
 
 
 def not_yet_shown(monitor: Following, head: Line) -> bool:
