@@ -239,6 +239,22 @@ async def test_a_late_block_is_no_stall() -> None:
         assert all(followed.healthy(node) for node in net)
 
 
+@pytest.mark.parametrize("status", [404, 503])
+async def test_a_node_that_refuses_to_be_asked_has_a_moment_for_a_late_block(status: int) -> None:
+    """H5: its stream is half a second later than others' at the very end of a slot, and its polls fail at once."""
+    async with simulated_devnet(2) as net, monitor(net) as followed:
+        first, second = net
+        first.answer(HEAD, status)
+        first.state.head_delay = 0.5
+        for slot in (131, 132, 133):
+            net.chain.delay(slot, 11.8)
+        await followed.until(135.5)
+        followed.assert_undisturbed(first, second)
+        first.silence()
+        await followed.until(137.5)
+        assert followed.stalls(first) == [pytest.approx(137 + 1 / 12, abs=0.01)]
+
+
 async def test_a_stream_that_is_a_slot_later_than_the_others_is_verified_and_left_alone() -> None:
     """H5: a node whose blocks come 1.4 slots late has no newer head than its stream when it is asked."""
     async with simulated_devnet(3) as net:

@@ -16,7 +16,7 @@ from vc_fallback.heads.stream import HeadStream
 from vc_fallback.heads.supervisor import Supervisor
 
 UNDER_WAY = 1 / 12
-"""Part of a slot in which a head that the node has already may still be on its way over the stream."""
+"""Part of a slot in which a head that the node or others have already may still be on its way over the stream."""
 
 JITTER = 1 / 2
 """Longest wait, in slots, before a replacement by the hard clock."""
@@ -111,7 +111,7 @@ class Watchdog:
         if not stream.listed:
             return
         facts = stream.facts.stream
-        connection, current = facts.requested, facts.last_current_at
+        connection, current, asked = facts.requested, facts.last_current_at, cache.clock.now()
         header = await stream.polls.head()
         own = header.slot if header is not None else None
         slots = cache.slots
@@ -124,9 +124,13 @@ class Watchdog:
             facts.baseline = own
             return
         verdict = judge(own, announced(facts, slots), cache.delivery.newest_elsewhere(stream.node_id))
-        if verdict is Verdict.STALLED and own is not None:
-            await anyio.sleep(UNDER_WAY * slots.duration)
-            if not self._same(stream, connection) or announced(facts, slots) >= own:
+        if verdict is Verdict.STALLED:
+            # A poll that failed had its time already; one that was refused at once had not.
+            had = 0.0 if own is not None else cache.clock.now() - asked
+            await anyio.sleep(max(0.0, UNDER_WAY * slots.duration - had))
+            if not self._same(stream, connection) or facts.last_current_at != current:
+                return
+            if own is not None and announced(facts, slots) >= own:
                 return
         facts.behind = verdict is Verdict.BEHIND
         detail = "no answer while other nodes have newer heads" if own is None else f"the node is at slot {own}"
