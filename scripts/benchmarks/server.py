@@ -7,6 +7,7 @@ moment of its first write, in nanoseconds of CLOCK_MONOTONIC, which is one clock
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import anyio
 
@@ -59,8 +60,6 @@ class Serving:
     ports: tuple[int, ...]
     genesis_time: int
     genesis_validators_root: str
-    sent: dict[str, int] = field(default_factory=dict)
-    """After :meth:`done`: how many heads that count each client was shown."""
     _ready: set[str] = field(default_factory=set)
 
     def urls(self, client: str) -> list[str]:
@@ -76,11 +75,7 @@ class Serving:
 
     async def done(self) -> int:
         """Wait until every head has been written; return the slot from which heads count."""
-        assert self.process.stdout is not None  # noqa: S101 - it was asked for
-        await anyio.wait_readable(self.process.stdout)
-        told = json.loads(self.process.stdout.readline())
-        self.sent.update(told["sent"])
-        return int(told["first"])
+        return int((await _told(self.process))["first"])
 
 
 @asynccontextmanager
@@ -89,12 +84,22 @@ async def serving(plan: Plan) -> AsyncIterator[Serving]:
     command = [sys.executable, "-m", "scripts.benchmarks.server", json.dumps(asdict(plan))]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: ASYNC220 - it is short
         try:
-            assert process.stdout is not None  # noqa: S101 - it was asked for
-            await anyio.wait_readable(process.stdout)
-            told = json.loads(process.stdout.readline())
+            told = await _told(process)
             yield Serving(plan, process, tuple(told["ports"]), told["genesis_time"], _root(0))
         finally:
             process.kill()
+
+
+async def _told(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
+    """Read what the server says next: one line."""
+    assert process.stdout is not None  # noqa: S101 - it was asked for
+    line = b""
+    while not line.endswith(b"\n"):
+        # uvloop makes the pipe one that gives what it has.
+        await anyio.wait_readable(process.stdout)
+        line += os.read(process.stdout.fileno(), 4096)
+    told: dict[str, Any] = json.loads(line)
+    return told
 
 
 def moment_of(root: bytes) -> int:
@@ -139,8 +144,8 @@ class _Nodes:
         """Return the answer to a request that is no subscription."""
         return self._answers.get(path, _NOT_FOUND)
 
-    async def run(self) -> tuple[int, dict[str, int]]:
-        """Write what is planned; return the slot from which heads count, and how many those are."""
+    async def run(self) -> int:
+        """Write what is planned; return the slot from which heads count."""
         plan = self.plan
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
@@ -164,7 +169,7 @@ class _Nodes:
                         self._write(slot, [streams[shown[client] % len(streams)]] if distinct else streams)
                         shown[client] += 1
                         slot += 1
-        return first, dict.fromkeys(clients, plan.heads)
+        return first
 
     def _write(self, slot: int, streams: list[asyncio.Transport]) -> None:
         epoch = slot // SLOTS_PER_EPOCH
@@ -239,8 +244,7 @@ async def _serve(plan: Plan) -> None:
         servers.append(await loop.create_server(node, "127.0.0.1", 0))
     ports = [server.sockets[0].getsockname()[1] for server in servers]
     print(json.dumps({"ports": ports, "genesis_time": nodes.genesis_time}), flush=True)
-    first, sent = await nodes.run()
-    print(json.dumps({"first": first, "sent": sent}), flush=True)
+    print(json.dumps({"first": await nodes.run()}), flush=True)
     # Until we are killed: ends of streams are no part of what is measured.
     await asyncio.Event().wait()
 
