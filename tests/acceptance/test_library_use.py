@@ -4,9 +4,9 @@ import anyio
 import anyio.abc
 import pytest
 
+from tests.acceptance.embedding import OwnError, OwnStop, close_slowly, config_of, nothing_left
 from tests.acceptance.generations import drain, listed
 from tests.acceptance.harness import known, monitor
-from tests.acceptance.embedding import OwnError, OwnStop, close_slowly, config_of, nothing_left
 from vc_fallback.base.errors import SubscriptionClosed
 from vc_fallback.base.signals import StreamState
 from vc_fallback.base.types import Slot

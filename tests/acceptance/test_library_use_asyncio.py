@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
+from tests.acceptance.embedding import OwnError, close_slowly, config_of, nothing_left
 from tests.acceptance.generations import drain
 from tests.acceptance.harness import monitor
-from tests.acceptance.embedding import OwnError, close_slowly, config_of, nothing_left
 from vc_fallback.base.signals import HeadDelivered, Signal
 from vc_fallback.base.types import Slot
 from vc_fallback.decide.delivery import Delivered
