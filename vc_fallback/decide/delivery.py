@@ -159,8 +159,10 @@ class Delivery:
             elif head.slot == newest[0].slot:
                 newest.append(head)
         if newest:
-            votes = self.votes(newest[0].slot)
-            best = max(newest, key=lambda head: len(votes.get(head.root, ())))
+            best = newest[0]
+            if any(head.root != best.root for head in newest):
+                votes = self.votes(best.slot)
+                best = max(newest, key=lambda head: len(votes.get(head.root, ())))
             if self._beats_delivered(best):
                 return self._deliver(best, slots).delivered
         # Nodes that have become eligible since they showed the delivered head vote now.
@@ -294,8 +296,9 @@ class Delivery:
         """Count a node behind the delivered head; its payload status may be news (H11)."""
         assert self.delivered is not None  # noqa: S101 - narrows the type for the checker
         self.delivered.voters[head.node_id] = None
-        if head.payload_status is not None:
-            self._said[head.node_id] = head.payload_status
+        if head.payload_status is None:
+            return HeadOutcome.DUPLICATE
+        self._said[head.node_id] = head.payload_status
         current = self.delivered.head.payload_status
         return HeadOutcome.DUPLICATE if self._payload_status() == current else HeadOutcome.DELIVERED
 
@@ -320,7 +323,7 @@ class Delivery:
             self._left = {(slot, root) for slot, root in self._left if slot > head.slot}
             self._said = {} if head.payload_status is None else {head.node_id: head.payload_status}
             for node_id, entry in self.entries.items():
-                if not (head.same_block(entry) and self._usable(entry)):
+                if entry.slot != head.slot or entry.root != head.root or not self._usable(entry):
                     continue
                 standing = self._standing(node_id)
                 if standing in (Standing.ELIGIBLE, Standing.HELD):
