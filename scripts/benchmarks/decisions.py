@@ -1,7 +1,7 @@
 """What decisions cost with many nodes, without sockets: the cache, gate included, on a clock that is set by hand."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
@@ -98,30 +98,49 @@ def _time(act: Callable[[], object]) -> float:
 
 async def watch(waiters: int, times: int) -> list[float]:
     """Wake waiters of a `Watch`; return the microseconds from setting it until the last of them runs."""
-    value: Watch[int] = Watch(0)
+    value: Watch[None] = Watch(None)
+    # Every waiter begins before the first change, and lives on from one to the next.
+    watchers = [value.watcher() for _ in range(waiters)]
+    return await _wake(lambda index: watchers[index].wait(), lambda: value.set(None), waiters, times)
+
+
+async def event(waiters: int, times: int) -> list[float]:
+    """As :func:`watch` with nothing but an event: what the event loop itself takes."""
+    waited = anyio.Event()
+
+    def wake() -> None:
+        nonlocal waited
+        waited, before = anyio.Event(), waited
+        before.set()
+
+    return await _wake(lambda _: waited.wait(), wake, waiters, times)
+
+
+async def _wake(
+    wait: Callable[[int], Awaitable[object]], wake: Callable[[], None], waiters: int, times: int
+) -> list[float]:
     last = 0
     waiting = 0
 
-    async def wait() -> None:
+    async def wait_for_ever(index: int) -> None:
         nonlocal last, waiting
-        watcher = value.watcher()
         while True:
             waiting += 1
-            await watcher.wait()
+            await wait(index)
             last = time.perf_counter_ns()
 
     taken = []
     async with anyio.create_task_group() as tasks:
-        for _ in range(waiters):
-            tasks.start_soon(wait)
-        for turn in range(times):
+        for index in range(waiters):
+            tasks.start_soon(wait_for_ever, index)
+        for _ in range(times):
             while waiting < waiters:
                 await anyio.lowlevel.checkpoint()
             # All of them must have begun to wait, not only be about to.
             await anyio.sleep(0.002)
             waiting = 0
             begun = time.perf_counter_ns()
-            value.set(turn)
+            wake()
             while waiting < waiters:
                 await anyio.lowlevel.checkpoint()
             taken.append((last - begun) / 1000)

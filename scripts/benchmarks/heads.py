@@ -9,7 +9,7 @@ import anyio
 
 from scripts.benchmarks import crowd
 from scripts.benchmarks.crowd import Size
-from scripts.benchmarks.decisions import decisions, watch
+from scripts.benchmarks.decisions import decisions, event, watch
 from scripts.benchmarks.report import Report, percentile, ratio
 from scripts.benchmarks.server import ROOT
 
@@ -127,11 +127,15 @@ def _changes(report: Report, size: Size, scale: float) -> None:
 
 def _watch(report: Report, scale: float) -> None:
     rows = [
-        (backend, waiters, *_spread(anyio.run(watch, waiters, _times(100, scale), backend=backend)), aim)
+        (backend, what, waiters, *_spread(anyio.run(wake, waiters, _times(100, scale), backend=backend)), aim)
         for backend in ("asyncio", "trio")
-        for waiters, aim in ((1, None), (300, "< 1000"))
+        for waiters in (1, 300)
+        for what, wake, aim in (
+            ("`Watch`", watch, "< 1000" if waiters == 300 else None),
+            ("bare event", event, None),
+        )
     ]
-    report.table("`Watch`: set until the last waiter runs, microseconds", ("backend", "waiters", *SPREAD, "aim"), rows)
+    report.table("set until the last waiter runs, microseconds", ("backend", "what", "waiters", *SPREAD, "aim"), rows)
 
 
 def _imports(report: Report, scale: float) -> None:

@@ -5,7 +5,7 @@
 the next one.
 
 Members are read by hand. A head comes once in a slot, when no cache is warm, and what counts then is how little code it
-takes: a pydantic model with the same readers took twice as long.
+takes: a pydantic model with the same readers took a third longer.
 """
 
 from collections.abc import Callable, Mapping
