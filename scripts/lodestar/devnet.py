@@ -25,7 +25,8 @@ MOST_NODES = 8
 # How long one command waits for another one that works on the same devnet; `up` is the longest.
 LOCK_LIMIT = 150.0
 LOCK = ".lock"
-# A node with new links fetches 40 slots a second; one that is still behind after this needs other new ones.
+# A node with new links fetches 40 slots a second; one that has not come on after this needs other new ones. Each time
+# it is given twice as long: on a busy machine it takes its time to begin.
 CATCH_UP_LIMIT = 8.0
 
 
@@ -307,14 +308,25 @@ class Devnet:
 
     def _settle(self, state: State, numbers: Sequence[int], deadline: float) -> Head:
         """Wait for a common head, with new links for those of the nodes that do not follow."""
-        next_renewal = time.monotonic()
+        known: dict[int, int] = {}
+        next_look, patience, caught_up = time.monotonic(), CATCH_UP_LIMIT, False
 
         def renew_links() -> None:
-            nonlocal next_renewal
-            if time.monotonic() >= next_renewal and links.renew_links(state, launch.awake(state), numbers, deadline):
-                next_renewal = time.monotonic() + CATCH_UP_LIMIT
+            nonlocal next_look, patience, caught_up
+            if time.monotonic() >= next_look and links.renew_links(
+                state, launch.awake(state), numbers, deadline, known
+            ):
+                next_look = time.monotonic() + patience
+                patience, caught_up = 2 * patience, True
 
-        return launch.await_common_head(self.directory, state, numbers, deadline, meanwhile=renew_links)
+        head = launch.await_common_head(self.directory, state, numbers, deadline, meanwhile=renew_links)
+        if caught_up:
+            # A node that fetched what it lacked has the newest head once, before new ones come to it by themselves.
+            next_head = head.slot + 2
+            head = launch.await_common_head(
+                self.directory, state, numbers, deadline, minimum=next_head, meanwhile=renew_links
+            )
+        return head
 
     def _make_links(self, state: State, deadline: float) -> None:
         links.make_links(state, launch.awake(state), deadline)

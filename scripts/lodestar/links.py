@@ -55,17 +55,21 @@ def make_links(
         time.sleep(0.1)
 
 
-def renew_links(state: State, awake: set[int], suspects: Iterable[int], deadline: float) -> bool:
+def renew_links(
+    state: State, awake: set[int], suspects: Iterable[int], deadline: float, known: dict[int, int] | None = None
+) -> set[int]:
     """Cut and make anew the links of those `suspects` that are more than an epoch behind, so that they catch up.
 
     Such a node has left the gossip of blocks and fetches what it lacks from a peer it knows to be ahead. It learns that
     when it meets the peer and every five minutes, which is enough on a network where peers come and go. After new
-    links it imports about 40 blocks a second.
+    links it imports about 40 blocks a second, and new links in the midst of that would have it begin again: one that
+    has come on since the last call with the same `known` keeps its links.
 
-    Says whether there was such a node.
+    Returns those that are so far behind.
 
     :raises DevnetError: the links were not made before `deadline` (monotonic seconds).
     """
+    known = {} if known is None else known
     while True:
         try:
             slots = {number: rest.head(state.rest_ports[number], ANSWER_LIMIT).slot for number in awake}
@@ -74,10 +78,13 @@ def renew_links(state: State, awake: set[int], suspects: Iterable[int], deadline
             if time.monotonic() >= deadline:
                 raise DevnetError(f"a node does not say what its head is ({error})") from error
     late = {number for number in awake.intersection(suspects) if slots[number] < max(slots.values()) - EPOCH}
-    if late:
-        make_links(state, awake, deadline, without=late)
+    stuck = {number for number in late if slots[number] <= known.get(number, slots[number])}
+    known.clear()
+    known.update((number, slots[number]) for number in late)
+    if stuck:
+        make_links(state, awake, deadline, without=stuck)
         make_links(state, awake, deadline)
-    return bool(late)
+    return late
 
 
 def _adjust(state: State, awake: set[int], wanted: set[tuple[int, int]]) -> set[tuple[int, int]]:
