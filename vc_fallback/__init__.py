@@ -10,11 +10,7 @@ if TYPE_CHECKING:
     from vc_fallback.base.errors import (
         ConfigurationError,
         FallbackError,
-        MalformedAnswer,
         NodeError,
-        NodeTimeout,
-        NodeUnreachable,
-        StatusError,
         SubscriptionClosed,
     )
     from vc_fallback.base.signals import (
@@ -23,8 +19,8 @@ if TYPE_CHECKING:
         HeadDelivered,
         HeadOutcome,
         NodeHeadSeen,
+        NodeQuarantined,
         Observer,
-        Quarantined,
         Signal,
         Started,
         StreamChanged,
@@ -53,6 +49,35 @@ if TYPE_CHECKING:
     from vc_fallback.heads.monitor import HeadMonitor, SlotHead
     from vc_fallback.heads.statistics import StreamStatistics
     from vc_fallback.heads.subscription import Subscription, SubscriptionStatistics
+    from vc_fallback.node.client import BeaconNode
+    from vc_fallback.node.failures import (
+        AlreadyKnown,
+        AnswerTooLarge,
+        BadRequest,
+        Closed,
+        ConnectError,
+        ConnectionLost,
+        ConnectTimeout,
+        InsecureConnection,
+        ItemFailure,
+        Malformed,
+        NotAcceptable,
+        NotFound,
+        NotReady,
+        Optimistic,
+        PayloadTooLarge,
+        Quarantined,
+        RateLimited,
+        RequestTimeout,
+        SemanticError,
+        ServerError,
+        StatusError,
+        Unauthorized,
+        Unreachable,
+        UnsupportedEndpoint,
+        UnsupportedMediaType,
+    )
+    from vc_fallback.node.values.encodings import Encodings
     from vc_fallback.observe.jsonl import JsonLines
     from vc_fallback.observe.log import FailureLog
     from vc_fallback.observe.plain import PlainLines
@@ -75,14 +100,23 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "NETWORKS",
+    "AlreadyKnown",
+    "AnswerTooLarge",
+    "BadRequest",
     "BaseURL",
+    "BeaconNode",
     "Candidate",
     "CandidateList",
     "ChainIdentity",
     "Clock",
+    "Closed",
     "ConfigurationError",
+    "ConnectError",
+    "ConnectTimeout",
+    "ConnectionLost",
     "Delivered",
     "DependentRootChanged",
+    "Encodings",
     "Epoch",
     "FailureLog",
     "FallbackConfig",
@@ -93,23 +127,33 @@ __all__ = [
     "HeadMonitor",
     "HeadOutcome",
     "HeadSource",
+    "InsecureConnection",
+    "ItemFailure",
     "JsonLines",
     "ListChange",
-    "MalformedAnswer",
+    "Malformed",
     "Member",
     "NodeError",
     "NodeHead",
     "NodeHeadSeen",
     "NodeId",
-    "NodeTimeout",
-    "NodeUnreachable",
+    "NodeQuarantined",
+    "NotAcceptable",
+    "NotFound",
+    "NotReady",
     "Observer",
+    "Optimistic",
     "PayloadStatus",
+    "PayloadTooLarge",
     "PlainLines",
     "Provenance",
     "Quarantined",
+    "RateLimited",
+    "RequestTimeout",
     "Role",
     "Root",
+    "SemanticError",
+    "ServerError",
     "Signal",
     "Slot",
     "SlotClock",
@@ -126,6 +170,10 @@ __all__ = [
     "SubscriptionStatistics",
     "TLSSettings",
     "Tier",
+    "Unauthorized",
+    "Unreachable",
+    "UnsupportedEndpoint",
+    "UnsupportedMediaType",
     "Watch",
     "WatchClosed",
     "Watcher",
@@ -136,12 +184,11 @@ _HOMES = {
     for module, names in {
         "vc_fallback.base.clock": "Clock",
         "vc_fallback.base.errors": """
-            ConfigurationError FallbackError MalformedAnswer NodeError NodeTimeout NodeUnreachable StatusError
-            SubscriptionClosed
+            ConfigurationError FallbackError NodeError SubscriptionClosed
         """,
         "vc_fallback.base.signals": """
-            DependentRootChanged GenerationChanged HeadDelivered HeadOutcome NodeHeadSeen Observer Quarantined Signal
-            Started StreamChanged StreamReason StreamState
+            DependentRootChanged GenerationChanged HeadDelivered HeadOutcome NodeHeadSeen Observer
+            NodeQuarantined Signal Started StreamChanged StreamReason StreamState
         """,
         "vc_fallback.base.types": "Epoch HeadSource NodeId PayloadStatus Provenance Role Root Slot Sourced Tier",
         "vc_fallback.base.urls": "BaseURL",
@@ -154,6 +201,14 @@ _HOMES = {
         "vc_fallback.heads.monitor": "HeadMonitor SlotHead",
         "vc_fallback.heads.statistics": "StreamStatistics",
         "vc_fallback.heads.subscription": "Subscription SubscriptionStatistics",
+        "vc_fallback.node.client": "BeaconNode",
+        "vc_fallback.node.failures": """
+            AlreadyKnown AnswerTooLarge BadRequest Closed ConnectError ConnectTimeout ConnectionLost
+            InsecureConnection ItemFailure Malformed NotAcceptable NotFound NotReady Optimistic PayloadTooLarge
+            Quarantined RateLimited RequestTimeout SemanticError ServerError StatusError Unauthorized
+            Unreachable UnsupportedEndpoint UnsupportedMediaType
+        """,
+        "vc_fallback.node.values.encodings": "Encodings",
         "vc_fallback.observe.jsonl": "JsonLines",
         "vc_fallback.observe.log": "FailureLog",
         "vc_fallback.observe.plain": "PlainLines",

@@ -7,7 +7,7 @@ from tests.acceptance.generations import drain, listed
 from tests.acceptance.harness import candidate, known, monitor
 from tests.conformance.scripted import following
 from vc_fallback.base.clock import Clock
-from vc_fallback.base.signals import HeadOutcome, NodeHeadSeen, Quarantined, Started, StreamReason
+from vc_fallback.base.signals import HeadOutcome, NodeHeadSeen, NodeQuarantined, Started, StreamReason
 from vc_fallback.base.types import HeadSource, NodeId, Slot
 from vc_fallback.config import FallbackConfig
 from vc_fallback.testing import REMOVED, Answer, Delay, Hang, SimulatedChain, SimulatedNode, simulated_devnet
@@ -34,7 +34,7 @@ async def test_wrong_network_answers_first_and_three_right_ones_rule() -> None:
         for node in net:
             node.inject(GENESIS, Delay(1.2))
         await followed.until(131.5)
-        (quarantined,) = followed.told(Quarantined)
+        (quarantined,) = followed.told(NodeQuarantined)
         assert (quarantined.node_id, quarantined.mismatch) == ("wrong", "genesis_validators_root differs")
         assert StreamReason.QUARANTINED in followed.reasons(wrong)
         assert followed.entry(wrong) is None
@@ -64,7 +64,7 @@ async def test_fallbacks_have_no_say_in_which_chain_it_is() -> None:
             assert followed.monitor.slots is None
             assert not followed.deliveries()
             await followed.until(131.5)
-            assert {signal.node_id for signal in followed.told(Quarantined)} == {"f1", "f2"}
+            assert {signal.node_id for signal in followed.told(NodeQuarantined)} == {"f1", "f2"}
             assert {head.node_id for head in followed.deliveries()} == {"bn1"}
             assert followed.delivered_slots()[-1] == 131
 
@@ -110,7 +110,7 @@ async def test_node_that_comes_back_on_another_chain_is_purged_and_may_return() 
             turncoat.override(GENESIS, genesis_validators_root="0x" + "ee" * 32)
             turncoat.end_streams()
             await followed.until(133.5)
-            assert [signal.mismatch for signal in followed.told(Quarantined)] == ["genesis_validators_root differs"]
+            assert [signal.mismatch for signal in followed.told(NodeQuarantined)] == ["genesis_validators_root differs"]
             assert followed.entry(turncoat) is None
             latest = followed.monitor.latest.value
             assert latest is not None
@@ -122,7 +122,7 @@ async def test_node_that_comes_back_on_another_chain_is_purged_and_may_return() 
             turncoat.override(GENESIS)
             turncoat.end_streams()
             await followed.until(136.5)
-            assert followed.told(Quarantined)[-1].mismatch == ""
+            assert followed.told(NodeQuarantined)[-1].mismatch == ""
             latest = followed.monitor.latest.value
             assert latest is not None
             assert set(latest.seen_by) == {"bn1", "bn2"}
@@ -141,7 +141,7 @@ async def test_before_genesis_nothing_runs_and_nothing_is_wrong() -> None:
                 assert followed.healthy(node) is None
             await followed.until(3.5)
             assert followed.delivered_slots()[-3:] == [1, 2, 3]
-            assert not followed.told(Quarantined)
+            assert not followed.told(NodeQuarantined)
             for node in net:
                 assert len(node.opens) == 1
                 assert followed.healthy(node) is True
@@ -161,14 +161,14 @@ async def test_configured_chain_is_known_at_once() -> None:
         await followed.until(130.5)
         assert followed.delivered_slots()[-2:] == [129, 130]
         assert {head.node_id for head in followed.deliveries()} == {"bn2"}
-        assert {signal.node_id for signal in followed.told(Quarantined)} == {"wrong"}
+        assert {signal.node_id for signal in followed.told(NodeQuarantined)} == {"wrong"}
 
 
 async def test_named_network_is_not_that_of_these_nodes() -> None:
     """I1, N7: all nodes are on another chain than the configured one: quarantined, none delivered, streams go on."""
     async with simulated_devnet(2) as net, monitor(net, network="mainnet") as followed:
         await followed.until(131.5)
-        assert {signal.node_id for signal in followed.told(Quarantined)} == {"bn1", "bn2"}
+        assert {signal.node_id for signal in followed.told(NodeQuarantined)} == {"bn1", "bn2"}
         assert not followed.deliveries()
         assert [len(node.streams) for node in net] == [1, 1]
 
@@ -196,7 +196,7 @@ async def test_differences_that_are_not_identity(configured: bool) -> None:
         async with monitor(net, chain=known(net.chain) if configured else None) as followed:
             await followed.until(130.5)
             odd = {node.name: what for node, what in zip(net, ODD, strict=True)}
-            assert {odd[signal.node_id]: signal.mismatch for signal in followed.told(Quarantined)} == {}
+            assert {odd[signal.node_id]: signal.mismatch for signal in followed.told(NodeQuarantined)} == {}
             latest = followed.monitor.latest.value
             assert latest is not None
             assert [what for name, what in odd.items() if name not in latest.seen_by] == []
@@ -216,7 +216,7 @@ async def test_differences_that_are() -> None:
             node.override(SPEC, **fields)
         async with monitor(net) as followed:
             await followed.until(130.5)
-            assert {signal.node_id: signal.mismatch for signal in followed.told(Quarantined)} == {
+            assert {signal.node_id: signal.mismatch for signal in followed.told(NodeQuarantined)} == {
                 node.name: mismatch for node, (_, mismatch) in zip(net, different, strict=False)
             }
             assert {head.node_id for head in followed.deliveries()} <= {node.name for node in list(net)[4:]}

@@ -12,7 +12,7 @@ from vc_fallback.base.signals import (
     HeadHeld,
     HeadOutcome,
     NodeHeadSeen,
-    Quarantined,
+    NodeQuarantined,
     Signal,
     Started,
     StreamChanged,
@@ -168,7 +168,10 @@ def test_nodes_stand_in_the_order_and_the_tiers_of_the_list() -> None:
             "2 s ago: start grace over",
         ),
         (
-            [stream(StreamState.OPEN, StreamReason.RESPONSE, healthy=True), Quarantined(1.0, A, 1, "preset differs")],
+            [
+                stream(StreamState.OPEN, StreamReason.RESPONSE, healthy=True),
+                NodeQuarantined(1.0, A, 1, "preset differs"),
+            ],
             "quarantined",
             "open",
             "preset differs",
@@ -176,8 +179,8 @@ def test_nodes_stand_in_the_order_and_the_tiers_of_the_list() -> None:
         (
             [
                 stream(StreamState.OPEN, StreamReason.RESPONSE, healthy=True),
-                Quarantined(1.0, A, 1, "preset differs"),
-                Quarantined(2.0, A, 1, ""),
+                NodeQuarantined(1.0, A, 1, "preset differs"),
+                NodeQuarantined(2.0, A, 1, ""),
             ],
             "healthy",
             "open",
@@ -195,7 +198,7 @@ def test_a_nodes_own_words_hold_no_url_and_no_line_break() -> None:
     detail = "gone to\nhttps://u:pw@host/token\x1b[31m"
     found = view(
         stream(StreamState.BACKOFF, StreamReason.REFUSED, detail=detail, retry_in=9.0),
-        Quarantined(1.0, B, 1, detail),
+        NodeQuarantined(1.0, B, 1, detail),
         GateChanged(1.0, True, None, detail),
     )
     shown = [row(found).reason, row(found, B).reason, found.gate, *(event.text for event in found.events[1:])]
@@ -220,7 +223,7 @@ def test_a_nodes_own_words_hold_no_url_and_no_line_break() -> None:
         ([seen(A), seen(B, slot=99, outcome=HeadOutcome.FUTURE)], [(20, 1.0, 0), (None, None, None)]),
         ([seen(B, outcome=HeadOutcome.WRONG_CHAIN)], [(None, None, None), (None, None, None)]),
         # What a node on another chain shows is not behind and leaves nobody behind (N7).
-        ([seen(A), seen(B, slot=21), Quarantined(1.0, B, 1, "x")], [(20, 1.0, 0), (21, -9.0, None)]),
+        ([seen(A), seen(B, slot=21), NodeQuarantined(1.0, B, 1, "x")], [(20, 1.0, 0), (21, -9.0, None)]),
         # Held back and optimistic heads are heads all the same (C5, H12).
         ([seen(A), seen(C, slot=21, outcome=HeadOutcome.TIER)], [(20, 1.0, 1), (None, None, None)]),
         ([seen(A), seen(B, slot=21, outcome=HeadOutcome.OPTIMISTIC)], [(20, 1.0, 1), (21, -9.0, 0)]),
@@ -242,7 +245,7 @@ def test_the_delivered_head_has_its_age_and_its_votes_now() -> None:
     assert found.delivered is not None
     assert (found.delivered.node_id, found.delivered.slot, found.delivered.root) == (A, 20, ROOT)
     assert (found.delivered.age, found.delivered.delay, found.delivered.votes) == (3.0, 1.0, 2)
-    moved = view(seen(A), delivered(A), seen(B), seen(A, slot=21), Quarantined(1.0, B, 1, "x"))
+    moved = view(seen(A), delivered(A), seen(B), seen(A, slot=21), NodeQuarantined(1.0, B, 1, "x"))
     assert moved.delivered is not None
     assert moved.delivered.votes == 0
 
@@ -299,7 +302,7 @@ def test_events_are_the_last_ones_without_what_each_slot_brings() -> None:
         stream(StreamState.STALLED, StreamReason.HEAD_SILENCE),
         GateChanged(203.0, False, A, ""),
         GateChanged(203.0, True, None, "x"),
-        Quarantined(203.0, A, 1, "preset differs"),
+        NodeQuarantined(203.0, A, 1, "preset differs"),
         change(added=(NodeId("d:1"),)),
         DependentRootChanged(203.0, Epoch(3), ROOT, OTHER, (A,)),
     ]

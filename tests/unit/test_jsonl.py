@@ -16,7 +16,7 @@ from vc_fallback.base.signals import (
     HeadHeld,
     HeadOutcome,
     NodeHeadSeen,
-    Quarantined,
+    NodeQuarantined,
     Signal,
     Started,
     StreamChanged,
@@ -248,7 +248,7 @@ def test_counts_of_nodes_that_left_are_kept_within_a_bound() -> None:
 
 
 def test_signals_outside_the_schema_have_no_line() -> None:
-    assert Lines().of(Quarantined(1.0, A, 1, "x"), DependentRootChanged(1.0, Epoch(1), ROOT, ROOT, ())) == []
+    assert Lines().of(NodeQuarantined(1.0, A, 1, "x"), DependentRootChanged(1.0, Epoch(1), ROOT, ROOT, ())) == []
 
 
 def test_a_line_is_one_line_of_ascii_and_holds_no_url() -> None:

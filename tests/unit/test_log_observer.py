@@ -10,7 +10,7 @@ from vc_fallback.base.signals import (
     GenerationChanged,
     HeadOutcome,
     NodeHeadSeen,
-    Quarantined,
+    NodeQuarantined,
     Started,
     StreamChanged,
     StreamReason,
@@ -137,7 +137,7 @@ def test_a_refused_topic_is_a_visible_warning(log: Log) -> None:
 
 def test_quarantine_is_an_error_once_for_each_mismatch(log: Log) -> None:
     for mismatch in ("genesis_time differs", "genesis_time differs", "preset differs", "", "preset differs"):
-        log.observer(Quarantined(1.0, A, 1, mismatch))
+        log.observer(NodeQuarantined(1.0, A, 1, mismatch))
     errors = [text for level, text in log.records() if level == logging.ERROR]
     assert [text.rpartition(": ")[2] for text in errors] == ["genesis_time differs", "preset differs", "preset differs"]
     assert (logging.INFO, "a:1: fits the chain again") in log.records()

@@ -11,7 +11,7 @@ from vc_fallback.base.signals import (
     HeadDelivered,
     HeadOutcome,
     NodeHeadSeen,
-    Quarantined,
+    NodeQuarantined,
     Signal,
     Started,
     StreamChanged,
@@ -150,7 +150,7 @@ def test_a_change_of_the_list_names_the_nodes() -> None:
 
 
 def test_quarantine_is_said_with_its_reason_and_its_end() -> None:
-    first, second = Lines().of(Quarantined(1.0, A, 1, "genesis_time differs"), Quarantined(2.0, A, 1, ""))
+    first, second = Lines().of(NodeQuarantined(1.0, A, 1, "genesis_time differs"), NodeQuarantined(2.0, A, 1, ""))
     assert first.endswith("chain   a:1  quarantined: genesis_time differs")
     assert second.endswith("chain   a:1  fits the chain again")
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from vc_fallback.base.errors import MalformedAnswer, NodeError, StatusError
+from vc_fallback.base.errors import NodeError
 from vc_fallback.base.redact import printable, redact_text, redact_url
 from vc_fallback.base.types import NodeId
 from vc_fallback.base.urls import BaseURL
+from vc_fallback.node.failures import Malformed, StatusError
 from vc_fallback.testing.virtual_time import real_time
 
 
@@ -180,16 +181,16 @@ def test_errors_of_nodes_hold_no_secret() -> None:
     node = NodeId("bn1:5052")
     errors: list[NodeError] = [
         NodeError(node, "/eth/v1/events", "cannot reach https://user:SECRETPW@bn1/SECRETPW"),
-        MalformedAnswer(node, "/eth/v1/events", "no JSON: Authorization: SECRETPW"),
-        StatusError(node, "/eth/v1/events", 404, "Cannot GET /SECRETPW/eth/v1/events?key=SECRETPW"),
+        Malformed(node, "/eth/v1/events", "no JSON: Authorization: SECRETPW"),
+        StatusError(node, "/eth/v1/events", "Cannot GET /SECRETPW/eth/v1/events?key=SECRETPW", status=404),
     ]
     for error in errors:
         assert "SECRETPW" not in f"{error} {error!r} {error.problem} {vars(error)}"
         assert str(error).startswith("bn1:5052: /eth/v1/events: ")
     status = errors[-1]
     assert isinstance(status, StatusError)
-    assert (status.status, status.message) == (404, "Cannot GET …/eth/v1/events")
-    assert str(StatusError(node, "/eth/v1/events", 503, "")) == "bn1:5052: /eth/v1/events: 503"
+    assert (status.status, status.problem) == (404, "Cannot GET …/eth/v1/events")
+    assert str(StatusError(node, "/eth/v1/events", "", status=503)) == "bn1:5052: /eth/v1/events: 503"
 
 
 @given(_SECRET)

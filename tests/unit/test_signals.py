@@ -6,10 +6,10 @@ import logging
 import pytest
 
 from vc_fallback.base import signals
-from vc_fallback.base.signals import HeadOutcome, Observers, Quarantined, Signal, StreamReason, StreamState
+from vc_fallback.base.signals import HeadOutcome, NodeQuarantined, Observers, Signal, StreamReason, StreamState
 from vc_fallback.base.types import NodeId
 
-SIGNAL = Quarantined(at=1.0, node_id=NodeId("n1"), generation=1, mismatch="genesis_time differs")
+SIGNAL = NodeQuarantined(at=1.0, node_id=NodeId("n1"), generation=1, mismatch="genesis_time differs")
 
 
 def test_every_observer_gets_every_signal_in_order() -> None:
@@ -33,7 +33,7 @@ def test_an_observer_that_raises_is_logged_and_costs_nobody(caplog: pytest.LogCa
     assert got == [SIGNAL]
     assert len(caplog.records) == 2
     assert caplog.records[0].name == "vc_fallback.base.signals"
-    assert "Quarantined" in caplog.records[0].getMessage()
+    assert "NodeQuarantined" in caplog.records[0].getMessage()
     assert caplog.records[0].exc_info is not None
 
 

@@ -1,7 +1,11 @@
-"""The error tree. What happened on the wire stays in httpx's types; these are the words of this package."""
+"""The error tree's roots. What happened on the wire stays in httpx's types; these are the words of this package.
+
+What a beacon node's answer means is told apart in `vc_fallback.node.failures`, all of it under `NodeError`.
+"""
 
 import re
 from collections.abc import Sequence
+from typing import ClassVar
 
 from vc_fallback.base.redact import printable
 from vc_fallback.base.types import NodeId
@@ -39,41 +43,27 @@ def field_path(location: Sequence[int | str]) -> str:
 
 
 class NodeError(FallbackError):
-    """A beacon node did not give a usable answer. `endpoint` is a template, never a URL with its values.
+    """A beacon node did not give a usable answer.
 
+    `endpoint` is a template, never a URL with its values; `status` is the HTTP status, `None` where there was none.
     `problem` may hold a node's own words or a transport's: it is redacted and cut here, once for all (rule 11).
     """
 
-    def __init__(self, node_id: NodeId, endpoint: str, problem: str) -> None:
+    blames_node: ClassVar[bool] = True
+    """Whether it says that the node itself is not able, which is what health counts (rule 10)."""
+
+    shows_status: ClassVar[bool] = False
+    """Whether the status is part of what went wrong."""
+
+    def __init__(self, node_id: NodeId, endpoint: str, problem: str, *, status: int | None = None) -> None:
         problem = printable(problem)
-        super().__init__(f"{node_id}: {endpoint}: {problem}")
+        self.words = f"{status} {problem}".strip() if self.shows_status and status is not None else problem
+        """What went wrong in one line, without node and endpoint."""
+        super().__init__(f"{node_id}: {endpoint}: {self.words}")
         self.node_id = node_id
         self.endpoint = endpoint
         self.problem = problem
-
-
-class NodeUnreachable(NodeError):
-    """No answer: the connection could not be made, broke, or time ran out."""
-
-
-class NodeTimeout(NodeUnreachable):
-    """No answer in time."""
-
-
-class MalformedAnswer(NodeError):
-    """An answer that does not follow the Beacon API."""
-
-
-class StatusError(NodeError):
-    """An answer whose HTTP status is not a success; `retry_after` in seconds where it was given."""
-
-    def __init__(
-        self, node_id: NodeId, endpoint: str, status: int, message: str, retry_after: float | None = None
-    ) -> None:
-        super().__init__(node_id, endpoint, f"{status} {message}")
         self.status = status
-        self.message = printable(message)
-        self.retry_after = retry_after
 
 
 class SubscriptionClosed(FallbackError):

@@ -197,7 +197,7 @@ class HealthChanged(Signal):
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined(Signal):
+class NodeQuarantined(Signal):
     """A node is on another chain than the pinned one, or fits it again (`mismatch` is then empty)."""
 
     node_id: NodeId

@@ -60,13 +60,16 @@ class HeadSource(StrEnum):
 class Provenance:
     """Where a value came from (rule 1).
 
-    `received` is in the event loop's time, `latency` the seconds from asking to having it (`None` where nobody asked).
+    `received` is in the event loop's time, `latency` the seconds from asking to having it (`None` where nobody asked),
+    `attempts` how many requests were written for it: more than one where a kept connection had ended, a form of the
+    request or a route was not taken, or a part had to be asked for by itself (Q10).
     """
 
     node_id: NodeId
     generation: int
     received: float
     latency: float | None = None
+    attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

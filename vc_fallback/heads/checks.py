@@ -72,10 +72,10 @@ class Checks:
         cache = self._cache
         good = True
         try:
-            syncing = await stream.node.syncing(cache.times.verify_timeout)
+            syncing = (await stream.node.syncing(timeout=cache.times.verify_timeout)).value
         except NodeError as error:
             good = False
-            problem = error.problem
+            problem = error.words
         if not stream.listed:
             return
         facts = stream.facts

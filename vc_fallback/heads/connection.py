@@ -10,9 +10,11 @@ from httpx_sse import ServerSentEvent
 
 from vc_fallback.base.redact import printable
 from vc_fallback.base.signals import StreamReason
-from vc_fallback.node.client import BeaconNode, describe, parse_retry_after
+from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.error_body import read_error
 from vc_fallback.node.events import HeadEvent, MalformedEvent, ReorgEvent, StreamError, parse_event
+from vc_fallback.node.retry_after import parse_retry_after
+from vc_fallback.node.transport_errors import describe
 from vc_fallback.wire.http import Headers
 from vc_fallback.wire.sse import SSEDecoder
 

@@ -245,8 +245,12 @@ class HeadMonitor:
         return change
 
     def _make_node(self, member: Member) -> BeaconNode:
-        chain = self.cache.ledger.chain
-        return self._nodes.make(member, chain.slot_duration if chain is not None else None, self.clock)
+        return self._nodes.make(
+            member,
+            self.clock,
+            generation=lambda: self.candidates.generation,
+            slots=lambda: self.cache.slots,
+        )
 
     # --- tasks
 

@@ -1,11 +1,12 @@
 """Makes beacon nodes of candidates: their connections, with the limits and certificates that are set."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import httpx
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.candidates import Candidate, Member, TLSSettings
+from vc_fallback.chain import SlotClock
 from vc_fallback.config import MAINNET_SLOT, WireSettings
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.wire.client import HTTPClient
@@ -41,10 +42,18 @@ class NodeFactory:
         """Take prepared contexts for the nodes that are made from now on."""
         self._contexts = contexts
 
-    def make(self, member: Member, slot_duration: float | None, clock: Clock) -> BeaconNode:
+    def make(
+        self,
+        member: Member,
+        clock: Clock,
+        *,
+        generation: Callable[[], int],
+        slots: Callable[[], SlotClock | None],
+    ) -> BeaconNode:
         """Make the node of a candidate; nothing is dialled yet.
 
-        :param slot_duration: seconds, `None` while the chain is unknown.
+        :param generation: the present generation of the list.
+        :param slots: the chain's slots; `None` while it is unknown.
         """
         candidate, settings = member.candidate, self._settings
         http = HTTPClient(
@@ -56,8 +65,17 @@ class NodeFactory:
             resolver=self._resolver,
             transport=self._transport,
         )
-        timeout = settings.scaled("request_connect_timeout", slot_duration or MAINNET_SLOT)
-        return BeaconNode(member.node_id, http, connect_timeout=timeout, unix=clock.unix, mask=candidate.mask)
+        known = slots()
+        slot_duration = known.duration if known is not None else MAINNET_SLOT
+        return BeaconNode(
+            member.node_id,
+            http,
+            clock=clock,
+            connect_timeout=settings.scaled("request_connect_timeout", slot_duration),
+            mask=candidate.mask,
+            generation=generation,
+            slots=slots,
+        )
 
 
 def _uses_tls(candidate: Candidate) -> bool:

@@ -12,7 +12,7 @@ from vc_fallback.candidates import Candidate
 from vc_fallback.decide.ledger import NodeHead, StreamFacts
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.node.client import BeaconNode
-from vc_fallback.node.models import HeadHeader
+from vc_fallback.node.values.blocks import Head
 
 REFRESH_PAUSE = 1 / 12
 """Between two polls that the node itself asks for, as a part of a slot."""
@@ -60,7 +60,7 @@ class NodePolls:
     def _listed(self) -> bool:
         return self._cache.member(self.node.node_id, self._candidate.connection) is not None
 
-    async def head(self) -> HeadHeader | None:
+    async def head(self) -> Head | None:
         """Ask the node for its head and take it into the cache (H14); `None` when it gives none.
 
         An answer that the stream or another poll overtook while it was under way, or that is older than what the stream
@@ -68,7 +68,7 @@ class NodePolls:
         """
         asked = self._cache.clock.now()
         try:
-            header = await self.node.head(self._cache.times.verify_timeout)
+            header = (await self.node.head(timeout=self._cache.times.verify_timeout)).value
         except NodeError:
             return None
         now = self._cache.clock.now()
@@ -118,7 +118,7 @@ class NodePolls:
         backoff = Backoff(self._cache.times.backoff)
         while True:
             try:
-                identity = await self.node.identity(self._cache.times.verify_timeout)
+                identity = (await self.node.identity(timeout=self._cache.times.verify_timeout)).value
             except NodeError:
                 await anyio.sleep(backoff.failed())
                 continue

@@ -196,7 +196,7 @@ class HeadStream:
         if not self._topics.reduced:
             return
         try:
-            self._topics.seen_version(await self.node.version(self._cache.times.verify_timeout))
+            self._topics.seen_version((await self.node.version(timeout=self._cache.times.verify_timeout)).value)
         except NodeError:
             return
 

@@ -12,8 +12,8 @@ from vc_fallback.base.signals import (
     HeadOutcome,
     HealthChanged,
     NodeHeadSeen,
+    NodeQuarantined,
     Observers,
-    Quarantined,
     Started,
     StreamChanged,
     StreamReason,
@@ -149,7 +149,7 @@ class Telling:
 
     def quarantined(self, node_id: NodeId, mismatch: str) -> None:
         """Tell that a node is on another chain, or fits again."""
-        self._observers(Quarantined(self._clock.now(), node_id, self._candidates.generation, mismatch))
+        self._observers(NodeQuarantined(self._clock.now(), node_id, self._candidates.generation, mismatch))
 
     def health(self, node_id: NodeId, reason: str) -> None:
         """Tell that a node became unhealthy, or healthy again (no reason)."""

@@ -12,7 +12,7 @@ from vc_fallback.base.signals import (
     HeadHeld,
     HeadOutcome,
     NodeHeadSeen,
-    Quarantined,
+    NodeQuarantined,
     Signal,
     Started,
     StreamChanged,
@@ -133,7 +133,7 @@ class Board:
                     node.head = signal
             case StreamChanged():
                 self._stream(signal)
-            case Quarantined():
+            case NodeQuarantined():
                 node = self._nodes.get(signal.node_id)
                 if node is not None:
                     node.mismatch = signal.mismatch
@@ -273,6 +273,6 @@ def _is_bad(signal: Signal) -> bool:
             return signal.state in _LOST or signal.reason in _TROUBLE
         case GateChanged():
             return signal.open
-        case Quarantined():
+        case NodeQuarantined():
             return bool(signal.mismatch)
     return False

@@ -13,7 +13,7 @@ from vc_fallback.base.signals import (
     GenerationChanged,
     HeadOutcome,
     NodeHeadSeen,
-    Quarantined,
+    NodeQuarantined,
     Signal,
     Started,
     StreamChanged,
@@ -68,7 +68,7 @@ class FailureLog:
                     logger.warning("tier gate open, heads of fallbacks are delivered: %s", shown(signal.reason))
                 else:
                     logger.info("tier gate closed, held by %s", signal.holder)
-            case Quarantined():
+            case NodeQuarantined():
                 self._quarantined(signal)
             case DependentRootChanged():
                 logger.info(
@@ -138,7 +138,7 @@ class FailureLog:
             level, "%s: stream lost: %s, failure %d in a row%s", signal.node_id, _reason(signal), signal.failures, wait
         )
 
-    def _quarantined(self, signal: Quarantined) -> None:
+    def _quarantined(self, signal: NodeQuarantined) -> None:
         stream = self._streams.setdefault(signal.node_id, _Stream())
         mismatch = shown(signal.mismatch)
         if not mismatch:

@@ -10,7 +10,7 @@ from vc_fallback.base.signals import (
     HeadDelivered,
     HeadOutcome,
     NodeHeadSeen,
-    Quarantined,
+    NodeQuarantined,
     Signal,
     Started,
     StreamChanged,
@@ -55,7 +55,7 @@ class Narration:
             case GenerationChanged():
                 self._outcomes = {n: outcome for n, outcome in self._outcomes.items() if n not in signal.removed}
                 return "list", _generation(signal)
-            case Quarantined():
+            case NodeQuarantined():
                 what = f"quarantined: {shown(signal.mismatch)}" if signal.mismatch else "fits the chain again"
                 return "chain", f"{signal.node_id}  {what}"
             case DependentRootChanged():

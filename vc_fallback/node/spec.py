@@ -1,83 +1,21 @@
-"""Answers of a beacon node as values; unknown members are ignored, used ones are checked."""
+"""The chain's identity out of what a node is configured with (I1, case 34)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from vc_fallback.base.types import FAR_FUTURE_EPOCH, Epoch, Root, Slot, parse_root
+from vc_fallback.base.types import FAR_FUTURE_EPOCH, Epoch
 from vc_fallback.chain import ChainIdentity, Fork
-from vc_fallback.node.scalars import flag, uint64
+from vc_fallback.node.scalars import uint64
+from vc_fallback.node.values.about import Genesis
 
-JSON = Mapping[str, Any]
+Spec = Mapping[str, Any]
+"""`data` of `/eth/v1/config/spec`: keys in capitals to texts, or lists and whatever else a node sends."""
 
 _PRESET_SLOTS_PER_EPOCH = {"mainnet": 32, "minimal": 8, "gnosis": 16}
 
 
-@dataclass(frozen=True, slots=True)
-class Genesis:
-    """`/eth/v1/beacon/genesis`; `genesis_time` is Unix time in seconds."""
-
-    genesis_time: int
-    genesis_validators_root: Root
-
-
-@dataclass(frozen=True, slots=True)
-class HeadHeader:
-    """What `/eth/v1/beacon/headers/{block_id}` says of a block; `optimistic` is `None` where it does not say."""
-
-    slot: Slot
-    root: Root
-    optimistic: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Syncing:
-    """`/eth/v1/node/syncing`; distance in slots, missing flags are unknown (`None`)."""
-
-    head_slot: Slot
-    sync_distance: int
-    is_syncing: bool
-    is_optimistic: bool | None
-    el_offline: bool | None
-
-
-def parse_syncing(data: JSON) -> Syncing:
-    """Read the `data` of a syncing answer.
-
-    :raises ValueError, KeyError, TypeError: when it does not follow the API.
-    """
-    return Syncing(
-        head_slot=Slot(uint64(data["head_slot"])),
-        sync_distance=uint64(data["sync_distance"]),
-        is_syncing=bool(flag(data["is_syncing"])),
-        is_optimistic=flag(data.get("is_optimistic")),
-        el_offline=flag(data.get("el_offline")),
-    )
-
-
-def parse_genesis(data: JSON) -> Genesis:
-    """Read the `data` of a genesis answer.
-
-    :raises ValueError, KeyError, TypeError: when it does not follow the API.
-    """
-    return Genesis(uint64(data["genesis_time"]), parse_root(data["genesis_validators_root"]))
-
-
-def parse_header(answer: JSON) -> HeadHeader:
-    """Read a whole header answer.
-
-    :raises ValueError, KeyError, TypeError: when it does not follow the API.
-    """
-    data = answer["data"]
-    return HeadHeader(
-        slot=Slot(uint64(data["header"]["message"]["slot"])),
-        root=parse_root(data["root"]),
-        optimistic=flag(answer.get("execution_optimistic")),
-    )
-
-
-def chain_identity(genesis: Genesis, spec: JSON) -> ChainIdentity:
+def chain_identity(genesis: Genesis, spec: Spec) -> ChainIdentity:
     """Put an identity together from a genesis and the `data` of `/eth/v1/config/spec`.
 
     Keys that are not used may hold anything (case 34); a fork whose epoch or version cannot be read is left out.
@@ -105,7 +43,7 @@ def chain_identity(genesis: Genesis, spec: JSON) -> ChainIdentity:
     )
 
 
-def _forks(spec: JSON) -> tuple[Fork, ...]:
+def _forks(spec: Spec) -> tuple[Fork, ...]:
     forks = []
     version = _version(spec.get("GENESIS_FORK_VERSION"))
     if version is not None:
@@ -134,7 +72,7 @@ def _version(value: object) -> bytes | None:
         return None
 
 
-def _due(spec: JSON) -> dict[str, int]:
+def _due(spec: Spec) -> dict[str, int]:
     due = {}
     for key, value in spec.items():
         if "_DUE_BPS" in key:
