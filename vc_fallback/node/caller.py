@@ -15,6 +15,7 @@ from vc_fallback.chain import SlotClock
 from vc_fallback.node import failures
 from vc_fallback.node.capabilities import Capabilities, ssz_answer
 from vc_fallback.node.classify import failure
+from vc_fallback.node.forks import up_to
 from vc_fallback.node.routes import Route
 from vc_fallback.node.transport_errors import transport_failure
 from vc_fallback.node.values.adapters import adapter, where
@@ -198,7 +199,7 @@ class Caller:
         :param call: makes the call on a route within a time.
         """
         limit = self.request_timeout if timeout is None else timeout
-        if fork is not None and not _reaches(older, fork):
+        if fork is not None and older.until and not up_to(fork, older.until):
             return await call(newer, limit)
         epoch = self._epoch()
         if self.capabilities.lack(newer.operation, epoch) is not None:
@@ -273,13 +274,3 @@ def reads_data(kind: Any) -> Callable[[Response], Any]:  # noqa: ANN401 - as abo
 def is_ssz(response: Response) -> bool:
     """Whether an answer is SSZ, by its media type."""
     return (response.headers.get("content-type") or "").partition(";")[0].strip().lower() == SSZ
-
-
-_FORKS = ("phase0", "altair", "bellatrix", "capella", "deneb", "electra", "fulu", "gloas")
-
-
-def _reaches(route: Route, fork: str) -> bool:
-    """Whether a route has a meaning in a fork; forks that are not known come after those that are."""
-    if not route.until:
-        return True
-    return fork.lower() in _FORKS[: _FORKS.index(route.until) + 1]
