@@ -104,6 +104,11 @@ class HeadCache:
         if chain is not None and self.ledger.chain is None:
             self.pin(chain)
 
+    def quarantined(self, node_id: NodeId) -> str:
+        """Say why a node is not to be asked for anything but what it is (N7); empty where it may be asked."""
+        facts = self.ledger.nodes.get(node_id)
+        return facts.mismatch if facts is not None else ""
+
     def _check_identity(self, node_id: NodeId, facts: NodeFacts) -> None:
         if self.ledger.chain is None or self.slots is None or facts.identity is None:
             return

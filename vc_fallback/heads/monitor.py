@@ -250,6 +250,7 @@ class HeadMonitor:
             self.clock,
             generation=lambda: self.candidates.generation,
             slots=lambda: self.cache.slots,
+            quarantined=lambda: self.cache.quarantined(member.node_id),
         )
 
     # --- tasks

@@ -49,11 +49,13 @@ class NodeFactory:
         *,
         generation: Callable[[], int],
         slots: Callable[[], SlotClock | None],
+        quarantined: Callable[[], str],
     ) -> BeaconNode:
         """Make the node of a candidate; nothing is dialled yet.
 
         :param generation: the present generation of the list.
         :param slots: the chain's slots; `None` while it is unknown.
+        :param quarantined: why the node is not to be used, empty where it is.
         """
         candidate, settings = member.candidate, self._settings
         http = HTTPClient(
@@ -75,6 +77,7 @@ class NodeFactory:
             mask=candidate.mask,
             generation=generation,
             slots=slots,
+            quarantined=quarantined,
         )
 
 

@@ -66,6 +66,7 @@ class Caller:
         mask: Mask = Mask(),  # noqa: B008 - it has no state
         generation: Callable[[], int] = lambda: 0,
         slots: Callable[[], SlotClock | None] = lambda: None,
+        quarantined: Callable[[], str] = str,
     ) -> None:
         """Make a client of one node; nothing is dialled yet.
 
@@ -74,6 +75,7 @@ class Caller:
         :param mask: takes the node's secrets out of what it says itself (rule 11).
         :param generation: the present generation of the candidate list, for provenance.
         :param slots: the chain's slots once they are known, for what is remembered by epoch (Q13).
+        :param quarantined: why the node is to be asked for nothing but what it is (N7); empty where it is not.
         """
         self.node_id = node_id
         self.http = http
@@ -81,11 +83,10 @@ class Caller:
         self.request_timeout = request_timeout
         self.mask = mask
         self.capabilities = Capabilities()
-        self.quarantine: str | None = None
-        """Why the node is not to be asked for anything but what it is (N7); set by whoever checks identities."""
         self._clock = clock
         self._generation = generation
         self._slots = slots
+        self._quarantined = quarantined
 
     async def aclose(self) -> None:
         """Close the node's connections; calls under way raise :exc:`~vc_fallback.node.failures.Closed`."""
@@ -222,8 +223,8 @@ class Caller:
             return answer
 
     def _refuse(self, route: Route) -> None:
-        if self.quarantine is not None and not route.inspects:
-            raise failures.Quarantined(self.node_id, route.template, self.quarantine)
+        if not route.inspects and (reason := self._quarantined()):
+            raise failures.Quarantined(self.node_id, route.template, reason)
         if self.capabilities.any:
             lack = self.capabilities.lack(route.operation, self._epoch())
             if lack is not None:

@@ -50,7 +50,7 @@ class AnswerTooLarge(Malformed):
 
 
 class Quarantined(NodeError):
-    """The node is on another chain, or not known to be on ours, and was not asked (N7)."""
+    """The node is on another chain, and was not asked (N7)."""
 
     blames_node: ClassVar[bool] = False
 
