@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except ValueError as error:
             raise ConfigurationError("URL", str(error)) from None
     except ConfigurationError as error:
-        print(error, file=sys.stderr)
+        sys.stderr.write(f"{error}\n")
         return 2
     return anyio.run(_run, url, options.timeout, options.produce_block)
 
@@ -62,8 +62,7 @@ async def _run(url: BaseURL, timeout: float, produce: bool) -> int:
         look = await looker.run()
     finally:
         await node.aclose()
-    for line in lines(url, look):
-        print(line)
+    sys.stdout.write("".join(f"{line}\n" for line in lines(url, look)))
     return 0 if look.reachable else 1
 
 
@@ -78,7 +77,8 @@ def lines(url: BaseURL, look: Look) -> list[str]:
             f"{'chain':<13}genesis {chain.genesis_time:.0f}, validators root {root_hex(chain.genesis_validators_root)}"
         )
         written.append(
-            f"{'':<13}{chain.preset or 'unknown'} preset, slots of {chain.slot_duration:g} s, {chain.slots_per_epoch} an epoch"
+            f"{'':<13}{chain.preset or 'unknown'} preset, slots of {chain.slot_duration:g} s, "
+            f"{chain.slots_per_epoch} an epoch"
         )
     names = {} if chain is None else {(fork.version, fork.epoch): fork.name for fork in chain.forks}
     for position, fork in enumerate(scheduled(look.forks)):
