@@ -34,8 +34,8 @@ def _get(
     return Route(operation, "GET", template, absent=absent, ssz=ssz, inspects=inspects, until=until)
 
 
-def _post(operation: str, template: str, *, absent: bool = False, until: str = "") -> Route:
-    return Route(operation, "POST", template, absent=absent, until=until)
+def _post(operation: str, template: str, *, absent: bool = False, ssz: bool = False, until: str = "") -> Route:
+    return Route(operation, "POST", template, absent=absent, ssz=ssz, until=until)
 
 
 # What the node is.
@@ -52,6 +52,7 @@ DEPOSIT_CONTRACT = _get("getDepositContract", "/eth/v1/config/deposit_contract",
 
 # Headers and blocks.
 HEADER = _get("getBlockHeader", "/eth/v1/beacon/headers/{block_id}", absent=True, inspects=True)
+# The definition lists no 404 here; Lighthouse answers with it for a slot without a block.
 HEADERS = _get("getBlockHeaders", "/eth/v1/beacon/headers", absent=True, inspects=True)
 BLOCK_ROOT = _get("getBlockRoot", "/eth/v1/beacon/blocks/{block_id}/root", absent=True, inspects=True)
 BLOCK = _get("getBlockV2", "/eth/v2/beacon/blocks/{block_id}", absent=True, ssz=True)
@@ -65,8 +66,12 @@ FINALITY = _get("getStateFinalityCheckpoints", "/eth/v1/beacon/states/{state_id}
 VALIDATORS = _post("postStateValidators", "/eth/v1/beacon/states/{state_id}/validators", absent=True)
 VALIDATORS_GET = _get("getStateValidators", "/eth/v1/beacon/states/{state_id}/validators", absent=True)
 VALIDATOR = _get("getStateValidator", "/eth/v1/beacon/states/{state_id}/validators/{validator_id}", absent=True)
-BALANCES = _post("postStateValidatorBalances", "/eth/v1/beacon/states/{state_id}/validator_balances", absent=True)
-BALANCES_GET = _get("getStateValidatorBalances", "/eth/v1/beacon/states/{state_id}/validator_balances", absent=True)
+BALANCES = _post(
+    "postStateValidatorBalances", "/eth/v1/beacon/states/{state_id}/validator_balances", absent=True, ssz=True
+)
+BALANCES_GET = _get(
+    "getStateValidatorBalances", "/eth/v1/beacon/states/{state_id}/validator_balances", absent=True, ssz=True
+)
 COMMITTEES = _get("getEpochCommittees", "/eth/v1/beacon/states/{state_id}/committees", absent=True)
 SYNC_COMMITTEES = _get("getEpochSyncCommittees", "/eth/v1/beacon/states/{state_id}/sync_committees", absent=True)
 RANDAO = _get("getStateRandao", "/eth/v1/beacon/states/{state_id}/randao", absent=True)
