@@ -8,6 +8,10 @@ from pydantic import TypeAdapter, ValidationError
 from vc_fallback.base.errors import field_path
 
 
+class Unreadable(ValueError):
+    """An answer is not as the API defines it. The text says why, and repeats nothing of the answer (rule 11)."""
+
+
 @cache
 def adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type, of any form
     """Return the adapter of a type; making one takes about a millisecond."""
@@ -27,6 +31,8 @@ def read_json(kind: Any, data: bytes) -> Any:  # noqa: ANN401 - a type, of any f
 
 def where(error: Exception) -> str:
     """Say what is wrong with an answer without a word of it (rule 11)."""
+    if isinstance(error, Unreadable):
+        return f"not as the API defines it ({error})"
     if not isinstance(error, ValidationError):
         return f"not as the API defines it ({type(error).__name__})"
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
