@@ -1,11 +1,11 @@
-"""Attestation data and its checkpoints."""
+"""Attestation data and its checkpoints, and the attestation that one validator makes of it."""
 
 from typing import ClassVar
 
 from pydantic.dataclasses import dataclass
 
 from vc_fallback.node.values.containers import Container
-from vc_fallback.node.values.fields import VALUE, EpochNumber, RootBytes, SlotNumber, Uint64
+from vc_fallback.node.values.fields import VALUE, EpochNumber, RootBytes, Signature, SlotNumber, Uint64, ValidatorIndex
 
 
 @dataclass(frozen=True, slots=True, config=VALUE)
@@ -20,7 +20,10 @@ class Checkpoint(Container):
 
 @dataclass(frozen=True, slots=True, config=VALUE)
 class AttestationData(Container):
-    """What an attester signs: `AttestationData` of the consensus specification."""
+    """What an attester signs: `AttestationData` of the consensus specification.
+
+    :param index: the committee before Electra, 0 in Electra and Fulu, from Gloas on whether the payload is there.
+    """
 
     ssz_length: ClassVar[int] = 128
 
@@ -29,3 +32,15 @@ class AttestationData(Container):
     beacon_block_root: RootBytes
     source: Checkpoint
     target: Checkpoint
+
+
+@dataclass(frozen=True, slots=True, config=VALUE)
+class SingleAttestation(Container):
+    """What one attester publishes from Electra on; before it is an `Attestation`, which is not of fixed size."""
+
+    ssz_length: ClassVar[int] = 240
+
+    committee_index: Uint64
+    attester_index: ValidatorIndex
+    data: AttestationData
+    signature: Signature
