@@ -42,6 +42,13 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True, config=VALUE)
+class BlockRoot:
+    """The root of a block, as a node answers with it."""
+
+    root: RootBytes
+
+
+@dataclass(frozen=True, slots=True, config=VALUE)
 class _HeadMessage:
     slot: SlotNumber
 
