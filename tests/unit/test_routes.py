@@ -10,7 +10,7 @@ from vc_fallback.node.routes import ROUTES, Route
 _BY_OPERATION = {route.operation: route for route in ROUTES}
 _DEFINED = [route for route in ROUTES if route.operation in operations()]
 _REQUIRED = [operation for operation in operations().values() if operation.required]
-_ABSENT_ALL_THE_SAME = {"getBlockHeaders"}
+_ABSENT_ALL_THE_SAME = {"getBlockHeaders", "producePayloadAttestationData"}
 """Nodes answer 404 there for a slot without a block, though the definition does not say so."""
 
 

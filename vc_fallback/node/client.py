@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from vc_fallback.node.endpoints.about import AboutEndpoints
 from vc_fallback.node.endpoints.blocks import BlockEndpoints
 from vc_fallback.node.endpoints.proposals import ProposalEndpoints
+from vc_fallback.node.endpoints.signing import SigningEndpoints
 from vc_fallback.node.routes import EVENTS
 from vc_fallback.wire.http import StreamSink
 
 
-class BeaconNode(AboutEndpoints, BlockEndpoints, ProposalEndpoints):
+class BeaconNode(AboutEndpoints, BlockEndpoints, ProposalEndpoints, SigningEndpoints):
     """Asks one node, everything the Beacon API has for a validator client.
 
     Every call takes `timeout` in seconds for all it does, and returns its value with its provenance (`Sourced`). It

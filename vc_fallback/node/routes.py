@@ -87,14 +87,15 @@ LIVENESS = _post("getLiveness", "/eth/v1/validator/liveness/{epoch}")
 # What is signed.
 ATTESTATION_DATA = _get("produceAttestationData", "/eth/v1/validator/attestation_data", ssz=True)
 AGGREGATE = _get("getAggregatedAttestationV2", "/eth/v2/validator/aggregate_attestation", absent=True, ssz=True)
-AGGREGATE_V1 = _get(
-    "getAggregatedAttestation", "/eth/v1/validator/aggregate_attestation", absent=True, ssz=True, until="deneb"
-)
+AGGREGATE_V1 = _get("getAggregatedAttestation", "/eth/v1/validator/aggregate_attestation", absent=True, until="deneb")
 CONTRIBUTION = _get("produceSyncCommitteeContribution", "/eth/v1/validator/sync_committee_contribution", absent=True)
 PRODUCE_BLOCK = _get("produceBlockV3", "/eth/v3/validator/blocks/{slot}", ssz=True)
 PRODUCE_BLOCK_V2 = _get("produceBlockV2", "/eth/v2/validator/blocks/{slot}", ssz=True, until="deneb")
 PRODUCE_BLOCK_V4 = _get("produceBlockV4", "/eth/v4/validator/blocks/{slot}", ssz=True)
-PAYLOAD_ATTESTATION_DATA = _get("producePayloadAttestationData", "/eth/v1/validator/payload_attestation_data", ssz=True)
+# The definition has 204 for a slot without a block; nodes made before it had (in 2026) answer with 404.
+PAYLOAD_ATTESTATION_DATA = _get(
+    "producePayloadAttestationData", "/eth/v1/validator/payload_attestation_data", absent=True, ssz=True
+)
 PAYLOAD_BID = _get(
     "getExecutionPayloadBid", "/eth/v1/validator/execution_payload_bids/{slot}/{builder_index}", absent=True, ssz=True
 )

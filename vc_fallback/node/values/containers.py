@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_type_hints
 
 from vc_fallback.base.types import Root
-from vc_fallback.node.values.adapters import adapter, read_json
+from vc_fallback.node.values.adapters import Unreadable, adapter, read_json
 from vc_fallback.node.values.encodings import Encodings
 from vc_fallback.node.values.fields import Flag, Hex, UInt
 
@@ -36,11 +36,11 @@ class Container:
         kind: Any = cls
         bits = cls.preset_bits[0] + len(data) - cls.ssz_length
         if bits not in cls.preset_bits:
-            raise ValueError(f"{cls.__name__} has {cls.ssz_length} bytes")
+            raise Unreadable(f"{cls.__name__} of another length")
         try:
             leaves = _flat(kind, bits).deserialize(bytes(data))
         except SSZException:
-            raise ValueError(f"{cls.__name__} has a field that is out of range") from None
+            raise Unreadable(f"{cls.__name__} with a field that is out of range") from None
         return _build(kind, iter(leaves))  # type: ignore[no-any-return]
 
     def to_ssz(self) -> bytes:
