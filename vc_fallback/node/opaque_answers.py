@@ -105,7 +105,9 @@ def _without(form: str, header: str) -> ValueError:
 
 
 def _version(response: Response, around: _Answer) -> str | None:
-    return _name(_header(response, _VERSION)) or _name(_text(around.version))
+    # A bare `null` is no name.
+    named = around.version if bytes(memoryview(around.version)[:1]) == b'"' else _ABSENT
+    return _name(_header(response, _VERSION)) or _name(_text(named))
 
 
 def _said(response: Response, header: str, member: msgspec.Raw) -> bool | None:
