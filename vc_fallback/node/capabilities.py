@@ -71,3 +71,8 @@ def ssz_answer(operation: str) -> str:
 def ssz_request(operation: str) -> str:
     """Name the capability of taking an operation's request in SSZ."""
     return f"{operation} takes SSZ"
+
+
+def ssz_request_doubted(operation: str) -> str:
+    """Name the capability of taking an operation's request in SSZ, where a failure leaves it in doubt (case 56)."""
+    return f"{operation} takes SSZ, perhaps"

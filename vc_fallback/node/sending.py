@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from vc_fallback.base.types import Sourced
 from vc_fallback.node import failures
 from vc_fallback.node.caller import ACCEPT_JSON, Body, Caller, Pairs, again
-from vc_fallback.node.capabilities import ssz_request
+from vc_fallback.node.capabilities import ssz_request, ssz_request_doubted
 from vc_fallback.node.routes import Route
 from vc_fallback.node.values.encodings import SSZ, Encodings
 from vc_fallback.node.values.publication import Publication
 from vc_fallback.wire.http import Response
 
 CONSENSUS_VERSION = "Eth-Consensus-Version"
+TAKEN = (200, 202, 204)
+"""Statuses of a request that was taken; 204 is not in the API, and comes where a proxy empties a 200."""
 _OFFSET = 4
 
 
@@ -31,52 +33,94 @@ class Sender(Caller):
     ) -> Sourced[Publication]:
         """Send one value, or a list, as SSZ where the node takes it, else as JSON; after a 415 once more as JSON.
 
+        A node that answers SSZ with 400 or 500 may mean its form: until it has taken SSZ here, it is sent JSON for the
+        rest of the epoch, where there is some (case 56). That call fails all the same: another node takes it sooner.
+
         :param fixed_size: whether an item of a list has a fixed size as SSZ: then the list has no offsets.
         :param takes_ssz: whether the API has this request as SSZ at all.
+        :raises ValueError: for an empty list, and for items that have no form in common.
         :raises UnsupportedMediaType: when the form the node takes was not given; without a request where that is known.
         """
         limit = self.request_timeout if timeout is None else timeout
-        asked = self._clock.now()
-        attempts = 0
+        has_ssz, has_json = _forms(value)
         # Beside SSZ some nodes refuse a request that accepts nothing else (case 57): JSON is asked for, of errors.
         headers = (*ACCEPT_JSON, *headers)
-        words = ssz_request(route.operation)
-        lack = self.capabilities.lack(words, self._epoch()) if self.capabilities.any else None
-        ssz = _ssz(value, fixed_size) if takes_ssz and lack is None else None
-        if ssz is not None:
-            try:
-                return await self._ask(
-                    route, _outcome, query=query, body=ssz, headers=headers, timeout=limit, success=(200, 202)
-                )
-            except failures.UnsupportedMediaType as error:
-                self.capabilities.note(words, error.problem, self._epoch())
-                attempts = 1
-                refused = error
-        json = _json(value)
-        if json is None:
-            if attempts:
-                raise refused
-            problem = lack.problem if lack is not None else "the request is not to be had as JSON"
+        attempts = 0
+        problem = "the API has this as JSON alone"
+        if takes_ssz and has_ssz:
+            words, doubted, epoch = ssz_request(route.operation), ssz_request_doubted(route.operation), self._epoch()
+            lack = self.capabilities.lack(words, epoch)
+            if lack is not None:
+                problem = lack.problem
+            elif not has_json or self.capabilities.lack(doubted, epoch) is None:
+                asked = self._clock.now()
+                try:
+                    answer = await self._ask(
+                        route,
+                        _outcome,
+                        query=query,
+                        body=_ssz(value, fixed_size),
+                        headers=headers,
+                        timeout=limit,
+                        success=TAKEN,
+                    )
+                except failures.UnsupportedMediaType as error:
+                    self.capabilities.note(words, error.problem, epoch)
+                    if not has_json:
+                        raise
+                    attempts = 1
+                except failures.AlreadyKnown:
+                    self.capabilities.found(words)
+                    raise
+                except (failures.BadRequest, failures.ServerError) as error:
+                    if isinstance(error, failures.BadRequest) and error.failures:
+                        self.capabilities.found(words)
+                    elif not self.capabilities.proven(words):
+                        self.capabilities.note(doubted, error.problem, epoch)
+                    raise
+                else:
+                    self.capabilities.found(words)
+                    return answer
+                limit -= self._clock.now() - asked
+        if not has_json:
             raise failures.UnsupportedMediaType(self.node_id, route.template, problem)
-        limit -= self._clock.now() - asked
         return again(
             await self._ask(
-                route, _outcome, query=query, body=json, headers=headers, timeout=limit, success=(200, 202)
+                route, _outcome, query=query, body=_json(value), headers=headers, timeout=limit, success=TAKEN
             ),
             attempts,
         )
+
+
+def consensus_version(version: str) -> tuple[str, str]:
+    """Return the header that names the fork of what is sent; names that are not known here pass (case 58).
+
+    :raises ValueError: for none.
+    """
+    if not version.strip():
+        raise ValueError("version is the name of a fork")
+    return (CONSENSUS_VERSION, version)
 
 
 def _outcome(response: Response) -> Publication:
     return Publication.BROADCAST if response.status == 202 else Publication.ACCEPTED
 
 
-def _ssz(value: Encodings | Sequence[Encodings], fixed_size: bool) -> Body | None:
+def _forms(value: Encodings | Sequence[Encodings]) -> tuple[bool, bool]:
     if isinstance(value, Encodings):
-        return None if value.ssz is None else Body(value.ssz, SSZ)
-    parts = [item.ssz for item in value if item.ssz is not None]
-    if len(parts) != len(value):
-        return None
+        return value.ssz is not None, value.json is not None
+    if not value:
+        raise ValueError("an empty list: there is nothing to send")
+    forms = all(item.ssz is not None for item in value), all(item.json is not None for item in value)
+    if not any(forms):
+        raise ValueError("some items are given as SSZ alone and some as JSON alone: no list can be made of them")
+    return forms
+
+
+def _ssz(value: Encodings | Sequence[Encodings], fixed_size: bool) -> Body:
+    if isinstance(value, Encodings):
+        return Body(value.ssz or b"", SSZ)
+    parts = [item.ssz or b"" for item in value]
     if not fixed_size:
         offsets, place = [], _OFFSET * len(parts)
         for part in parts:
@@ -86,10 +130,7 @@ def _ssz(value: Encodings | Sequence[Encodings], fixed_size: bool) -> Body | Non
     return Body(b"".join(parts), SSZ, items=len(value))
 
 
-def _json(value: Encodings | Sequence[Encodings]) -> Body | None:
+def _json(value: Encodings | Sequence[Encodings]) -> Body:
     if isinstance(value, Encodings):
-        return None if value.json is None else Body(value.json)
-    parts = [item.json for item in value if item.json is not None]
-    if len(parts) != len(value):
-        return None
-    return Body(b"[" + b",".join(parts) + b"]", items=len(value))
+        return Body(value.json or b"")
+    return Body(b"[" + b",".join([item.json or b"" for item in value]) + b"]", items=len(value))
