@@ -10,6 +10,8 @@ from vc_fallback.node import routes
 from vc_fallback.node.caller import Caller, again, reads_data
 from vc_fallback.node.spec import chain_identity
 from vc_fallback.node.values.about import (
+    ClientVersion,
+    ClientVersions,
     DepositContract,
     ForkVersions,
     Genesis,
@@ -22,6 +24,7 @@ from vc_fallback.node.values.answers import Data
 from vc_fallback.wire.http import Response
 
 _VERSION = Data[Version]
+_VERSIONS = Data[ClientVersions]
 _SYNCING = Data[Syncing]
 _GENESIS = Data[Genesis]
 _SPEC = Data[dict[str, Any]]
@@ -40,6 +43,20 @@ class AboutEndpoints(Caller):
         text = printable(self.mask(answer.value.version))
         self.capabilities.seen_version(text)
         return Sourced(text, answer.provenance)
+
+    async def client_versions(self, *, timeout: float | None = None) -> Sourced[ClientVersions]:
+        """Return the versions of the node and of its execution client, their texts fit for one line.
+
+        :raises UnsupportedEndpoint: where the node does not have this newer endpoint beside `version`.
+        """
+        answer = await self._ask(routes.VERSION_V2, reads_data(_VERSIONS), timeout=timeout)
+
+        def plain(client: ClientVersion) -> ClientVersion:
+            texts = (client.code, client.name, client.version, client.commit)
+            return ClientVersion(*(printable(self.mask(text)) for text in texts))
+
+        node, execution = answer.value.beacon_node, answer.value.execution_client
+        return Sourced(ClientVersions(plain(node), None if execution is None else plain(execution)), answer.provenance)
 
     async def health(self, *, timeout: float | None = None) -> Sourced[int]:
         """Return the status of the health endpoint: 200 ready, 206 syncing or not fully able (case 40).

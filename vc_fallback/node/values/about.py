@@ -39,6 +39,24 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, config=VALUE)
+class ClientVersion:
+    """One program, as the Engine API names it: a code of two letters, its name, version, and commit (`0x…`)."""
+
+    code: Text
+    name: Text
+    version: Text
+    commit: Text
+
+
+@dataclass(frozen=True, slots=True, config=VALUE)
+class ClientVersions:
+    """What a node is and what executes for it; `execution_client` is `None` where the node does not know."""
+
+    beacon_node: ClientVersion
+    execution_client: ClientVersion | None = None
+
+
+@dataclass(frozen=True, slots=True, config=VALUE)
 class NetworkIdentity:
     """Who a node is among its peers."""
 
