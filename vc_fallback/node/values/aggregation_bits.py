@@ -1,5 +1,7 @@
 """How many attesters are in an aggregate, which else stays as it is (Q2a, Q7)."""
 
+from binascii import unhexlify
+
 import msgspec
 
 from vc_fallback.node.values.adapters import Unreadable
@@ -46,7 +48,7 @@ def _from_json(body: bytes) -> bytes:
     try:
         text = _DECODER.decode(body).aggregation_bits
         if text[:2] == "0x":
-            return bytes.fromhex(text[2:])
+            return unhexlify(text[2:])
     except (ValueError, RecursionError):
         pass
     raise Unreadable("aggregation_bits: not hexadecimal digits")
