@@ -162,6 +162,7 @@ class Caller:
         *,
         place: Mapping[str, str] | None = None,
         query: Pairs = (),
+        body: Body | None = None,
         timeout: float | None = None,
         success: Sequence[int] = (200,),
     ) -> Sourced[T]:
@@ -173,14 +174,21 @@ class Caller:
             asked = self._clock.now()
             try:
                 return await self._ask(
-                    route, parse, place=place, query=query, headers=ACCEPT_BOTH, timeout=limit, success=success
+                    route,
+                    parse,
+                    place=place,
+                    query=query,
+                    body=body,
+                    headers=ACCEPT_BOTH,
+                    timeout=limit,
+                    success=success,
                 )
             except (failures.NotAcceptable, WithoutVersion) as error:
                 self.capabilities.note(words, printable(str(error)), self._epoch())
             limit -= self._clock.now() - asked
             attempts = 1
         try:
-            answer = await self._ask(route, parse, place=place, query=query, timeout=limit, success=success)
+            answer = await self._ask(route, parse, place=place, query=query, body=body, timeout=limit, success=success)
         except WithoutVersion as error:
             raise failures.Malformed(self.node_id, route.template, str(error)) from None
         return again(answer, attempts)
@@ -221,6 +229,10 @@ class Caller:
                 raise absent from None
             self.capabilities.note(newer.operation, absent.problem, epoch)
             return answer
+
+    def _unasked(self, value: T) -> Sourced[T]:
+        """Return the answer to a question about nothing, which needs no request: no attempt, no latency."""
+        return Sourced(value, Provenance(self.node_id, self._generation(), self._clock.now(), attempts=0))
 
     def _refuse(self, route: Route) -> None:
         if not route.inspects and (reason := self._quarantined()):
