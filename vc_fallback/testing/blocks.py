@@ -2,17 +2,19 @@
 
 import hashlib
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.types import FAR_FUTURE_EPOCH, ZERO_ROOT, Epoch, Root, Slot
-from vc_fallback.chain import ChainIdentity, Fork, SlotClock
+from vc_fallback.chain import ChainIdentity, SlotClock
+from vc_fallback.testing.bodies import Body, Content, body, body_root
+from vc_fallback.testing.containers.operations import HEADER
+from vc_fallback.testing.containers.presets import preset
+from vc_fallback.testing.registry import Registry
+from vc_fallback.testing.schedule import scheduled_forks
+from vc_fallback.testing.shuffling import Shuffling
 from vc_fallback.testing.virtual_time import virtual_clock
-
-if TYPE_CHECKING:
-    from ssz.sedes.container import Container
 
 GENESIS_TIME = 1_700_000_000
 """Unix time of genesis where the clock is the chain's own."""
@@ -23,12 +25,10 @@ MAIN = "main"
 HISTORY = 2048
 """Blocks of a branch that are kept at least; twice as many at most."""
 
-_FORKS = ("phase0", "altair", "bellatrix", "capella", "deneb", "electra", "fulu", "gloas")
-
 
 @dataclass(frozen=True, slots=True)
 class SimulatedBlock:
-    """A block, as far as heads go: its header and its root (`hash_tree_root` of that header)."""
+    """A block by its header and its root; the chain knows its body (:meth:`SimulatedChain.content`)."""
 
     slot: Slot
     proposer_index: int
@@ -80,6 +80,11 @@ class SimulatedChain:
         system's for one, genesis is set to the whole second that fits best.
     :param block_delay: seconds into the slot at which a block reaches the nodes; by default a twelfth of a slot.
     :param gloas_epoch: from which epoch blocks have their payload apart (`None`: never).
+    :param forks: epochs of forks by name, `{"deneb": 0, "electra": 5}`. Forks before the first one named hold from the
+        start, those between two come with the later one, those after the last are not scheduled. By default all hold
+        from the start but Gloas, which `gloas_epoch` alone schedules.
+    :param validators: how many there are.
+    :param blobs: how many blobs come with each block from Deneb on.
     :param payload_delay: seconds into the slot at which a Gloas payload reaches the nodes; by default half a slot.
     """
 
@@ -95,26 +100,29 @@ class SimulatedChain:
         block_delay: float | None = None,
         gloas_epoch: int | None = None,
         payload_delay: float | None = None,
+        forks: Mapping[str, int] | None = None,
+        validators: int = 64,
+        blobs: int = 0,
     ) -> None:
         self.seed = seed
+        self.blobs = blobs
         start = 4 * slots_per_epoch if start_slot is None else start_slot
         genesis_time = GENESIS_TIME
         if clock is not None:
             genesis_time = round(clock.unix() - into - start * slot_duration)
-        gloas = FAR_FUTURE_EPOCH if gloas_epoch is None else Epoch(gloas_epoch)
-        self.gloas_epoch = gloas
+        schedule = scheduled_forks(forks, gloas_epoch)
+        self.gloas_epoch = next((fork.epoch for fork in schedule if fork.name == "gloas"), FAR_FUTURE_EPOCH)
         self.identity = ChainIdentity(
             genesis_time=float(genesis_time),
             genesis_validators_root=self._root("validators"),
             slot_duration=float(slot_duration),
             slots_per_epoch=slots_per_epoch,
             preset="mainnet" if slots_per_epoch == 32 else "minimal",
-            forks=tuple(
-                Fork(name, bytes((number, 0, 0, 1)), gloas if name == "gloas" else Epoch(0))
-                for number, name in enumerate(_FORKS)
-                if name != "gloas" or gloas_epoch is not None
-            ),
+            forks=schedule,
         )
+        self.preset = preset(self.identity.preset)
+        self.registry = Registry(seed, validators)
+        self.shuffling = Shuffling(seed, self.registry, self.preset, slots_per_epoch)
         self.clock = virtual_clock(self.identity, slot=start, into=into) if clock is None else clock
         self.block_delay = slot_duration / 12 if block_delay is None else block_delay
         self.payload_delay = slot_duration / 2 if payload_delay is None else payload_delay
@@ -122,6 +130,7 @@ class SimulatedChain:
         parent = ZERO_ROOT if first == 0 else self._root("before", first)
         self._branches = {MAIN: _Branch(MAIN, None, first - 1, first)}
         self._by_root: dict[Root, SimulatedBlock] = {}
+        self._by_state: dict[Root, SimulatedBlock] = {}
         self.first_block = self._append(self._branches[MAIN], first, parent)
 
     @property
@@ -202,6 +211,40 @@ class SimulatedChain:
         """Return the block of a root, if it has come into being."""
         return self._by_root.get(Root(root))
 
+    def block_of_state(self, root: bytes) -> SimulatedBlock | None:
+        """Return the block after which a state has this root."""
+        return self._by_state.get(Root(root))
+
+    def body(self, block: SimulatedBlock) -> Body:
+        """Return the body of a block."""
+        return body(self.preset, self.fork_name(block.slot), self.content(block.slot, block.parent_root, block.branch))
+
+    def content(self, slot: int, parent_root: Root, branch: str) -> Content:
+        """Return what makes the block of a slot differ from others."""
+        return Content(
+            slot=slot,
+            parent_root=parent_root,
+            timestamp=int(self.identity.genesis_time + slot * self.identity.slot_duration),
+            salt=self._root("body", branch, slot),
+            blobs=self.blobs,
+        )
+
+    def fork_name(self, slot: int) -> str:
+        """Return the name of the fork of a slot."""
+        fork = self.identity.fork_at(self.identity.epoch_of(Slot(max(0, slot))))
+        return self.identity.forks[0].name if fork is None else fork.name
+
+    def dependent_root(self, epoch: int, branch: str = MAIN, *, lookahead: int = 1) -> Root:
+        """Return the root that fixes the duties of an epoch: at the last slot before `lookahead` epochs before it.
+
+        It is the first block's where history does not reach back that far.
+        """
+        return self.head_at(max(0, epoch - lookahead) * self.identity.slots_per_epoch - 1, branch).root
+
+    def proposer(self, slot: int, branch: str = MAIN) -> int:
+        """Return who proposes at a slot of a branch."""
+        return self.shuffling.proposer(slot, self.dependent_root(self.identity.epoch_of(Slot(slot)), branch))
+
     def duty_roots(self, block: SimulatedBlock) -> DutyRoots:
         """Return the dependent roots of a head, by the definition of `head_v2`.
 
@@ -209,10 +252,7 @@ class SimulatedChain:
         first block's where history does not reach back that far.
         """
         epoch = self.identity.epoch_of(block.slot)
-        return DutyRoots(
-            self.head_at(max(0, epoch - 1) * self.identity.slots_per_epoch - 1, block.branch).root,
-            self.head_at(epoch * self.identity.slots_per_epoch - 1, block.branch).root,
-        )
+        return DutyRoots(self.dependent_root(epoch, block.branch), self.dependent_root(epoch + 1, block.branch))
 
     def checkpoint(self, epoch: int, branch: str = MAIN) -> tuple[Epoch, Root]:
         """Return an epoch's checkpoint: its number and the root at its first slot; zero for epoch 0 and below."""
@@ -239,32 +279,25 @@ class SimulatedChain:
         return where
 
     def _append(self, branch: _Branch, slot: Slot, parent: Root) -> SimulatedBlock:
-        state, body = self._root("state", branch.name, slot), self._root("body", branch.name, slot)
-        proposer = int.from_bytes(self._root("proposer", slot)[:2], "big")
-        root = _header_root(slot, proposer, parent, state, body)
-        block = SimulatedBlock(slot, proposer, parent, state, body, root, branch.name)
+        fork, state = self.fork_name(slot), self._root("state", branch.name, slot)
+        inside = body_root(self.preset, fork, body(self.preset, fork, self.content(slot, parent, branch.name)))
+        proposer = self.proposer(slot, branch.name) if self._by_root else 0
+        header = {
+            "slot": slot,
+            "proposer_index": proposer,
+            "parent_root": parent,
+            "state_root": state,
+            "body_root": inside,
+        }
+        block = SimulatedBlock(slot, proposer, parent, state, Root(inside), Root(HEADER.root(header)), branch.name)
         branch.blocks.append(block)
         branch.slots.append(slot)
-        self._by_root[root] = block
+        self._by_root[block.root] = self._by_state[state] = block
         if len(branch.blocks) > 2 * HISTORY:
             for old in branch.blocks[:HISTORY]:
-                del self._by_root[old.root]
+                del self._by_root[old.root], self._by_state[old.state_root]
             del branch.blocks[:HISTORY], branch.slots[:HISTORY]
         return block
 
     def _root(self, *what: object) -> Root:
         return Root(hashlib.sha256(repr((self.seed, *what)).encode()).digest())
-
-
-def _header_root(slot: int, proposer: int, parent: bytes, state: bytes, body: bytes) -> Root:
-    return Root(_header_type().get_hash_tree_root((slot, proposer, parent, state, body)))
-
-
-@cache
-def _header_type() -> "Container":
-    # Imported when used: it takes a third of a second.
-    from ssz.sedes.byte_vector import bytes32
-    from ssz.sedes.container import Container
-    from ssz.sedes.uint import uint64
-
-    return Container((uint64, uint64, bytes32, bytes32, bytes32))

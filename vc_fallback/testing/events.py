@@ -145,8 +145,7 @@ def epoch_transition(chain: SimulatedChain, block: SimulatedBlock) -> bool:
 
 def fork_name(chain: SimulatedChain, slot: int) -> str:
     """Return the name of the fork of a slot."""
-    held = [fork.name for fork in chain.identity.forks if fork.epoch * chain.identity.slots_per_epoch <= max(0, slot)]
-    return held[-1]
+    return chain.fork_name(slot)
 
 
 def attester_slashing(indices: int = 15_000) -> dict[str, object]:
