@@ -8,11 +8,12 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.rawserver import Handler, RawConnection, RawServer, Request, answer, serve
-from tests.wire_helpers import client_of
+from tests.wire_helpers import Authority, client_of
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.types import Epoch, NodeId, Root
 from vc_fallback.chain import ChainIdentity, Fork, SlotClock
 from vc_fallback.node.client import BeaconNode
+from vc_fallback.wire.tls import tls_context
 
 FORKS = ("phase0", "altair", "bellatrix", "capella", "deneb", "electra", "fulu", "gloas", "heze")
 SLOTS_PER_EPOCH = 32
@@ -77,10 +78,12 @@ async def talk(
     *answers: bytes,
     handler: Callable[[list[Request]], Handler] | None = None,
     slots: Callable[[], SlotClock | None] = lambda: None,
+    authority: Authority | None = None,
 ) -> AsyncIterator[Talk]:
     """Serve the answers, the last of them again and again, and make a client that asks.
 
     :param handler: in the place of answers: takes the list of requests, which it may add to.
+    :param authority: where it is given, both sides speak TLS.
     """
     requests: list[Request] = []
 
@@ -89,5 +92,7 @@ async def talk(
             requests.append(await connection.request())
             await connection.send(answers[min(len(requests), len(answers)) - 1])
 
-    async with serve(in_order if handler is None else handler(requests)) as server, client_of(server) as client:
+    made = in_order if handler is None else handler(requests)
+    ours, theirs = (None, None) if authority is None else (tls_context(authority.settings), authority.server)
+    async with serve(made, tls=theirs) as server, client_of(server, tls=ours) as client:
         yield Talk(BeaconNode(NodeId("n1"), client, clock=Clock(), slots=slots), server, requests)
