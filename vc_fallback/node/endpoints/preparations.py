@@ -31,7 +31,12 @@ _SYNC_SELECTED = Data[_SYNC_SELECTIONS]
 
 
 class PreparationEndpoints(Sender):
-    """A node forgets all of it when it restarts (Q14). An empty list is a :exc:`ValueError`: nothing is sent."""
+    """A node forgets all of it when it restarts (Q14).
+
+    Where there is nothing to tell no request is sent, and the answer has no attempts. What is signed, registrations
+    and preferences, is published, with the errors of `PublishingEndpoints`: an empty list of these no node can have
+    taken, so it is a :exc:`ValueError`.
+    """
 
     async def prepare_beacon_proposer(
         self, preparations: Sequence[ProposerPreparation], *, timeout: float | None = None
@@ -89,6 +94,8 @@ class PreparationEndpoints(Sender):
 
         :raises UnsupportedEndpoint: where the node is not the middleware of such a cluster; that is remembered (Q13).
         """
+        if not selections:
+            return self._unasked([])
         return await self._ask(
             routes.COMMITTEE_SELECTIONS, reads_data(_SELECTED), body=_body(_SELECTIONS, selections), timeout=timeout
         )
@@ -97,6 +104,8 @@ class PreparationEndpoints(Sender):
         self, selections: Sequence[SyncCommitteeSelection], *, timeout: float | None = None
     ) -> Sourced[list[SyncCommitteeSelection]]:
         """As :meth:`beacon_committee_selections`, for sync committees."""
+        if not selections:
+            return self._unasked([])
         return await self._ask(
             routes.SYNC_SELECTIONS,
             reads_data(_SYNC_SELECTED),
@@ -105,12 +114,12 @@ class PreparationEndpoints(Sender):
         )
 
     async def _tell(self, route: Route, kind: Any, items: Sequence[Any], timeout: float | None) -> Sourced[None]:  # noqa: ANN401 - a type, of any form
+        if not items:
+            return self._unasked(None)
         return await self._ask(route, _nothing, body=_body(kind, items), timeout=timeout, success=TAKEN)
 
 
 def _body(kind: Any, items: Sequence[Any]) -> Body:  # noqa: ANN401 - as above
-    if not items:
-        raise ValueError("an empty list: there is nothing to send")
     return Body(adapter(kind).dump_json([*items]), items=len(items))
 
 
