@@ -99,10 +99,9 @@ async def fails(call: Awaitable[object], error: type[NodeError]) -> None:
     assert type(caught.value) is error
 
 
-@every
 @pytest.mark.parametrize("status", EARLY)
 @pytest.mark.parametrize("then", ["close", "keep", "read on", "reset", "reset at once"])
-async def test_answer_ahead_of_the_body_counts(call: Call, status: int, then: str, authority: Authority | None) -> None:
+async def test_answer_ahead_of_the_body_counts(status: int, then: str, authority: Authority | None) -> None:
     """Whatever becomes of the rest of the body, and the next call works."""
 
     async def trouble(connection: RawConnection) -> None:
