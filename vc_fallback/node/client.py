@@ -4,16 +4,25 @@ from collections.abc import Sequence
 
 from vc_fallback.node.endpoints.about import AboutEndpoints
 from vc_fallback.node.endpoints.blocks import BlockEndpoints
+from vc_fallback.node.endpoints.duties import DutyEndpoints
 from vc_fallback.node.endpoints.preparations import PreparationEndpoints
 from vc_fallback.node.endpoints.proposals import ProposalEndpoints
 from vc_fallback.node.endpoints.publishing import PublishingEndpoints
 from vc_fallback.node.endpoints.signing import SigningEndpoints
+from vc_fallback.node.endpoints.states import StateEndpoints
 from vc_fallback.node.routes import EVENTS
 from vc_fallback.wire.http import StreamSink
 
 
 class BeaconNode(
-    AboutEndpoints, BlockEndpoints, ProposalEndpoints, SigningEndpoints, PublishingEndpoints, PreparationEndpoints
+    AboutEndpoints,
+    BlockEndpoints,
+    StateEndpoints,
+    DutyEndpoints,
+    ProposalEndpoints,
+    SigningEndpoints,
+    PublishingEndpoints,
+    PreparationEndpoints,
 ):
     """Asks one node, everything the Beacon API has for a validator client.
 
