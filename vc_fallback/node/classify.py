@@ -87,7 +87,7 @@ def _item_failures(body: bytes, mask: Mask) -> tuple[ItemFailure, ...]:
         return ()
     found = []
     for item in listed[:_MOST_FAILURES]:
-        with suppress(ValueError, KeyError, TypeError):
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
             message = item.get("message", "")
             text = printable(mask(message)) if isinstance(message, str) else ""
             found.append(

@@ -108,13 +108,13 @@ class ResponseDecoder:
     def feed_eof(self) -> None:
         """The connection has ended.
 
-        :raises Truncated: when that was inside a response; before its first byte `httpx.RemoteProtocolError`.
+        :raises Truncated: when no response was whole by then.
         """
         state = self._state
         if state == _CLOSE:
             self._finish()
         elif state == _HEAD and not self.started:
-            raise httpx.RemoteProtocolError("connection closed before any byte of the response")
+            raise Truncated("connection closed before any byte of the response")
         elif state == _HEAD:
             raise Truncated("connection closed inside the head of the response")
         elif state in (_LENGTH, _CHUNKED):

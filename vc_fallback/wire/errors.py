@@ -19,7 +19,7 @@ class BodyTooLarge(LimitExceeded):
 
 
 class Truncated(httpx.RemoteProtocolError):
-    """The connection ended inside a response."""
+    """The connection ended inside a response, or before one."""
 
 
 class TLSTruncated(Truncated):
