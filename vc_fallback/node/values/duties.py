@@ -1,13 +1,11 @@
 """Duties of validators in an epoch, and whether validators were seen to be live."""
 
 from dataclasses import dataclass as plain_dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass
-from pydantic_core import PydanticCustomError
 
-from vc_fallback.node.values.adapters import adapter
+from vc_fallback.node.values.adapters import Unreadable, adapter
 from vc_fallback.node.values.answers import Duties
 from vc_fallback.node.values.fields import VALUE, Flag, ValidatorIndex
 from vc_fallback.node.values.rows import Key, Number, Row, SlotOfRow, read_plain
@@ -80,15 +78,9 @@ def read_duties(kind: type[Row], body: bytes, *, rooted: bool = True) -> Duties[
     :param rooted: whether the API has it name a dependent root: then it must.
     :raises ValueError: when it is anything else.
     """
-    found = read_plain(list[kind], body)  # type: ignore[valid-type]  # it is a type at run time
-    if found is not None and (found.dependent_root is not None or not rooted):
-        return Duties(found.data, found.dependent_root, found.execution_optimistic)
-    whole: Any = Duties[kind]  # type: ignore[valid-type]  # likewise
-    duties: Duties[Any] = adapter(Annotated[whole, AfterValidator(_rooted)] if rooted else whole).validate_json(body)
-    return duties
-
-
-def _rooted(duties: Duties[Any]) -> Duties[Any]:
-    if duties.dependent_root is None:
-        raise PydanticCustomError("dependent_root_missing", "there is no dependent root")
-    return duties
+    found: Any = read_plain(list[kind], body)  # type: ignore[valid-type]  # it is a type at run time
+    if found is None:
+        found = adapter(Duties[kind]).validate_json(body)  # type: ignore[valid-type]  # likewise
+    if rooted and found.dependent_root is None:
+        raise Unreadable("dependent_root: missing")
+    return Duties(found.data, found.dependent_root, found.execution_optimistic)

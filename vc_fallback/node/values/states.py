@@ -130,11 +130,10 @@ def read_rows(kind: Any, body: bytes) -> OnChain[Any]:  # noqa: ANN401 - a type 
 
     :raises ValueError: when it is anything else.
     """
-    found = read_plain(kind, body)
-    if found is not None:
-        return OnChain(found.data, found.execution_optimistic, found.finalized)
-    answer: OnChain[Any] = adapter(OnChain[kind]).validate_json(body)
-    return answer
+    found: Any = read_plain(kind, body)
+    if found is None:
+        found = adapter(OnChain[kind]).validate_json(body)
+    return OnChain(found.data, found.execution_optimistic, found.finalized)
 
 
 def balances_from_ssz(data: bytes) -> list[ValidatorBalance]:
