@@ -290,4 +290,5 @@ class ResponseDecoder:
     def _finish(self) -> None:
         self._state = _DONE
         self.complete = True
-        self._target.end()
+        target, self._receiver = self._target, None  # an idle connection is not to hold on to the last body
+        target.end()

@@ -24,7 +24,7 @@ class Collector:
         self._limit = 0
         self._coding: ContentDecoder | None = None
         self._first = b""
-        self._more: bytearray | None = None
+        self._more: BytesIO | None = None
         self._place: _Place | None = None
         self.status = 0
         self.headers = _NO_HEADERS
@@ -71,18 +71,20 @@ class Collector:
         """The body as it stands."""
         if self._place is not None:
             return self._place.value()
-        return self._first if self._more is None else bytes(self._more)
+        return self._first if self._more is None else self._more.getvalue()
 
     def _keep(self, data: bytes) -> None:
         if self._more is not None:
-            self._more += data
+            self._more.write(data)
         elif self._first:
             # Not a list of pieces: with one byte to a chunk it would take forty times the body.
-            self._more = bytearray(self._first)
-            self._more += data
+            self._more = BytesIO()
+            self._more.write(self._first)
+            self._more.write(data)
+            self._first = b""
         else:
             self._first = data
-        if len(self._first if self._more is None else self._more) > self._limit:
+        if (len(self._first) if self._more is None else self._more.tell()) > self._limit:
             raise BodyTooLarge(f"the body is larger than {self._limit} bytes")
 
 
