@@ -37,6 +37,47 @@ _NOTHING = _Answer(_ABSENT)
 _DECODER = msgspec.json.Decoder(_Answer)
 
 
+class _Said:
+    """An answer taken apart: form and bytes of its value, and what its headers and members say of it."""
+
+    __slots__ = ("around", "body", "form", "headers")
+
+    def __init__(self, response: Response, *, listed: bool = False) -> None:
+        self.headers = _headers(response)
+        if is_ssz(response):
+            if not response.body and not listed:
+                raise Unreadable("SSZ of no length")
+            self.form, self.body, self.around = SSZ, response.body, _NOTHING
+            return
+        try:
+            self.around = _DECODER.decode(response.body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            # Nothing is read but names of members, so the text repeats nothing.
+            raise Unreadable(str(error)) from None
+        # The only copy; before it, it is a view of the answer.
+        self.form, self.body = JSON, bytes(self.around.data)
+        if self.body[:1] != (b"[" if listed else b"{") or self.body == b"{}":
+            raise Unreadable("data: not a list" if listed else "data: not an object with members")
+
+    def version(self) -> str | None:
+        # A bare `null` is no name.
+        member = self.around.version if bytes(memoryview(self.around.version)[:1]) == b'"' else _ABSENT
+        return _name(self.headers.get(_VERSION.lower(), "")) or _name(_text(member))
+
+    def flag(self, header: str, member: msgspec.Raw) -> bool | None:
+        said = _flag(self.headers.get(header.lower(), ""))
+        return _flag(_text(member)) if said is None else said
+
+    def wei(self, header: str, member: msgspec.Raw) -> int | None:
+        said = _wei(self.headers.get(header.lower(), ""))
+        return _wei(_text(member)) if said is None else said
+
+    def without(self, header: str) -> ValueError:
+        if self.form == SSZ:
+            return WithoutVersion(f"SSZ without {header}")
+        return Unreadable(f"neither {header} nor its member")
+
+
 def read_opaque(response: Response, *, versioned: bool = True, listed: bool = False) -> Opaque:
     """Read an answer whose `data` is opaque.
 
@@ -45,85 +86,54 @@ def read_opaque(response: Response, *, versioned: bool = True, listed: bool = Fa
     :raises WithoutVersion: for SSZ that does not name its fork and is to.
     :raises Unreadable: for anything else that is not as the API defines it.
     """
-    around, form, body = _take(response, listed)
-    version = _version(response, around)
+    said = _Said(response, listed=listed)
+    version = said.version()
     if version is None and versioned:
-        raise _without(form, _VERSION)
-    return Opaque(version, form, body, _flag(_text(around.execution_optimistic)), _flag(_text(around.finalized)))
+        raise said.without(_VERSION)
+    optimistic, finalized = _flag(_text(said.around.execution_optimistic)), _flag(_text(said.around.finalized))
+    return Opaque(version, said.form, said.body, optimistic, finalized)
 
 
 def read_block_v2(response: Response) -> ProducedBlock:
     """Read a block by the oldest route, which has neither blinded blocks nor values. Errors as `read_opaque`."""
-    around, form, body = _take(response)
-    version = _version(response, around)
+    said = _Said(response)
+    version = said.version()
     if version is None:
-        raise _without(form, _VERSION)
-    return ProducedBlock(version, False, True, None, None, form, body)
+        raise said.without(_VERSION)
+    return ProducedBlock(version, False, True, None, None, said.form, said.body)
 
 
 def read_block_v3(response: Response) -> ProducedBlock:
     """Read a block of before Gloas. Errors as `read_opaque`; SSZ is to say as well whether it is blinded."""
-    around, form, body = _take(response)
-    version, blinded = _version(response, around), _said(response, _BLINDED, around.execution_payload_blinded)
+    said = _Said(response)
+    version, blinded = said.version(), said.flag(_BLINDED, said.around.execution_payload_blinded)
     if version is None or blinded is None:
-        raise _without(form, _VERSION if version is None else _BLINDED)
-    consensus = _value(response, _CONSENSUS_VALUE, around.consensus_block_value)
-    execution = _value(response, _EXECUTION_VALUE, around.execution_payload_value)
-    return ProducedBlock(version, blinded, not blinded, consensus, execution, form, body)
+        raise said.without(_VERSION if version is None else _BLINDED)
+    consensus = said.wei(_CONSENSUS_VALUE, said.around.consensus_block_value)
+    execution = said.wei(_EXECUTION_VALUE, said.around.execution_payload_value)
+    return ProducedBlock(version, blinded, not blinded, consensus, execution, said.form, said.body)
 
 
 def read_block_v4(response: Response) -> ProducedBlock:
     """Read a block of Gloas or later. Errors as `read_opaque`; SSZ is to say as well whether the payload is in it."""
-    around, form, body = _take(response)
-    version, included = _version(response, around), _said(response, _INCLUDED, around.execution_payload_included)
+    said = _Said(response)
+    version, included = said.version(), said.flag(_INCLUDED, said.around.execution_payload_included)
     if version is None or included is None:
-        raise _without(form, _VERSION if version is None else _INCLUDED)
-    consensus = _value(response, _CONSENSUS_VALUE, around.consensus_block_value)
-    return ProducedBlock(version, False, included, consensus, None, form, body)
+        raise said.without(_VERSION if version is None else _INCLUDED)
+    consensus = said.wei(_CONSENSUS_VALUE, said.around.consensus_block_value)
+    return ProducedBlock(version, False, included, consensus, None, said.form, said.body)
 
 
-def _take(response: Response, listed: bool = False) -> tuple[_Answer, str, bytes]:
-    """Return what stands around the value, which is nothing with SSZ; its form; and its bytes."""
-    if is_ssz(response):
-        if not response.body and not listed:
-            raise Unreadable("SSZ of no length")
-        return _NOTHING, SSZ, response.body
-    try:
-        answer = _DECODER.decode(response.body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        # Nothing is read but names of members, so the text repeats nothing.
-        raise Unreadable(str(error)) from None
-    # The only copy; before it, it is a view of the answer.
-    body = bytes(answer.data)
-    if body[:1] != (b"[" if listed else b"{") or body == b"{}":
-        raise Unreadable("data: not a list" if listed else "data: not an object with members")
-    return answer, JSON, body
-
-
-def _without(form: str, header: str) -> ValueError:
-    return WithoutVersion(f"SSZ without {header}") if form == SSZ else Unreadable(f"neither {header} nor its member")
-
-
-def _version(response: Response, around: _Answer) -> str | None:
-    # A bare `null` is no name.
-    named = around.version if bytes(memoryview(around.version)[:1]) == b'"' else _ABSENT
-    return _name(_header(response, _VERSION)) or _name(_text(named))
-
-
-def _said(response: Response, header: str, member: msgspec.Raw) -> bool | None:
-    said = _flag(_header(response, header))
-    return _flag(_text(member)) if said is None else said
-
-
-def _value(response: Response, header: str, member: msgspec.Raw) -> int | None:
-    value = _wei(_header(response, header))
-    return _wei(_text(member)) if value is None else value
-
-
-def _header(response: Response, name: str) -> str:
-    """Return a header that has one value, else an empty text; proxies may repeat it."""
-    values = set(response.headers.get_all(name))
-    return values.pop().strip() if len(values) == 1 else ""
+def _headers(response: Response) -> dict[str, str]:
+    """Return the headers that say what a value is, with names in lower case."""
+    found: dict[str, str] = {}
+    for key, value in response.headers.raw:
+        if key[:4].lower() == b"eth-":
+            text = value.decode("latin-1").strip()
+            # A proxy may repeat one; where its values differ it says nothing.
+            if found.setdefault(key.decode("latin-1").lower(), text) != text:
+                found[key.decode("latin-1").lower()] = ""
+    return found
 
 
 def _text(member: msgspec.Raw) -> str:
@@ -135,7 +145,8 @@ def _text(member: msgspec.Raw) -> str:
 
 
 def _name(text: str) -> str | None:
-    return text.lower() if _NAME.fullmatch(text.lower()) else None
+    text = text.lower()
+    return text if _NAME.fullmatch(text) else None
 
 
 def _flag(text: str) -> bool | None:
