@@ -158,4 +158,8 @@ def _parts(value: Container) -> tuple[Any, ...]:
 
 
 def _build(kind: Any, leaves: Iterator[Any]) -> Any:  # noqa: ANN401 - a class and its value
-    return kind(*[next(leaves) if nested is None else _build(nested, leaves) for _, nested in _plan(kind)])
+    # What the library has read is of its type and length: to check it again would take as long as the reading.
+    value = object.__new__(kind)
+    for name, nested in _plan(kind):
+        object.__setattr__(value, name, next(leaves) if nested is None else _build(nested, leaves))
+    return value
