@@ -10,13 +10,17 @@ _HEX_DIGITS = re.compile(r"^\^0x\[a-fA-F0-9]\{(\d+)(,\d*)?}\$$")
 _CHOICES = ("anyOf", "oneOf")
 
 
-def examples(schema: Schema) -> list[Any]:
+def examples(schema: Schema, depth: int = 64) -> list[Any]:
     """Return values of a schema: a plain one first, then one more for everything that could be otherwise.
 
     A choice (a branch, an enumerated value, a flag) is varied alone, everything else as in the plain value.
+
+    :param depth: how many levels of members are varied; what is deeper stays plain.
     """
     found: list[Any] = [schema["example"]] if "example" in schema else []
-    for value in _made(schema):
+    if depth < 0:
+        return found or _made(schema, depth)[:1]
+    for value in _made(schema, depth):
         # `in` would take 1 for True.
         if not any(type(value) is type(other) and value == other for other in found):
             found.append(value)
@@ -25,7 +29,7 @@ def examples(schema: Schema) -> list[Any]:
 
 def example(schema: Schema) -> Any:
     """Return the plain value of a schema."""
-    return examples(schema)[0]
+    return examples(schema, -1)[0]
 
 
 def merged(schema: Schema) -> Schema:
@@ -50,6 +54,15 @@ def branches(schema: Schema) -> list[Schema]:
     return [merged(schema)]
 
 
+def fixed_size(schema: Schema) -> bool:
+    """Whether values of a schema have a fixed size as SSZ."""
+    if schema.get(NAME) in ("BitList", "Transaction", "ExtraData"):
+        return False
+    if schema.get("type") == "array":
+        return schema.get("minItems") == schema.get("maxItems") is not None and fixed_size(schema["items"])
+    return all(fixed_size(member) for member in merged(schema).get("properties", {}).values())
+
+
 def fork_of(schema: Schema) -> str:
     """Name the fork that a schema belongs to by its name, empty where that says none."""
     inner = schema.get("items", schema)
@@ -57,18 +70,18 @@ def fork_of(schema: Schema) -> str:
     return fork.lower() if dot else ""
 
 
-def _made(schema: Schema) -> list[Any]:
-    open_branches = branches(schema)
+def _made(schema: Schema, depth: int) -> list[Any]:
+    open_branches = branches(schema)[: 1 if depth < 0 else None]
     if len(open_branches) > 1:
-        return [value for branch in open_branches for value in examples(branch)]
+        return [value for branch in open_branches for value in examples(branch, depth)]
     schema = open_branches[0]
     if "enum" in schema:
         return list(schema["enum"])
     kind = schema.get("type")
     if kind == "object" or "properties" in schema:
-        return _objects(schema)
+        return _objects(schema, depth)
     if kind == "array":
-        return _arrays(schema)
+        return _arrays(schema, depth)
     if kind == "boolean":
         return [False, True]
     if "example" in schema:
@@ -78,8 +91,8 @@ def _made(schema: Schema) -> list[Any]:
     return [_text(schema)]
 
 
-def _objects(schema: Schema) -> list[Any]:
-    values = {name: examples(member) for name, member in schema.get("properties", {}).items()}
+def _objects(schema: Schema, depth: int) -> list[Any]:
+    values = {name: examples(member, depth - 1) for name, member in schema.get("properties", {}).items()}
     plain = {name: choice[0] for name, choice in values.items()}
     found = [plain]
     for name, choice in values.items():
@@ -98,13 +111,13 @@ def _fitting(schema: Schema, value: dict[str, Any], changed: str) -> dict[str, A
         fork = fork_of(branch)
         if changed == "version" and fork == value["version"]:
             return {**value, "data": example(branch)}
-        if changed == "data" and fork in members["version"].get("enum", ()) and value["data"] in examples(branch):
+        if changed == "data" and fork in members["version"].get("enum", ()) and value["data"] == example(branch):
             return {**value, "version": fork}
     return value
 
 
-def _arrays(schema: Schema) -> list[Any]:
-    items = examples(schema["items"])
+def _arrays(schema: Schema, depth: int) -> list[Any]:
+    items = examples(schema["items"], depth - 1)
     least = max(schema.get("minItems", 1), 1)
     found: list[Any] = [[item] * least for item in items]
     return found if schema.get("minItems") else [*found, []]
@@ -119,7 +132,10 @@ def _text(schema: Schema) -> str:
 
 # --- other values than the definition has them
 
-OTHERS: tuple[Any, ...] = (None, True, -1, 1.5, 2**64, "", "text", "0x", "0x0", [], [[]], {}, {"other": "member"})
+OTHERS: tuple[Any, ...] = (
+    *(None, True, [], [[]], {}, {"other": "member"}, "", "text", "0x", "0x0", "0x1"),
+    *(-1, 1.5, 1.0, 1e3, 2**64, "-1", "-0", "+1", " 1", "1 ", "01", "1_0", "1.0", "1e3", "\u0661", str(2**64)),
+)
 """Of every kind of JSON, to be put where something else belongs."""
 
 
