@@ -14,7 +14,7 @@ from vc_fallback.base.types import Epoch, NodeId, Provenance, Sourced
 from vc_fallback.chain import SlotClock
 from vc_fallback.node import failures
 from vc_fallback.node.capabilities import Capabilities, ssz_answer
-from vc_fallback.node.classify import failure
+from vc_fallback.node.classify import failure, says_known
 from vc_fallback.node.forks import up_to
 from vc_fallback.node.routes import Route
 from vc_fallback.node.transport_errors import transport_failure
@@ -137,10 +137,11 @@ class Caller:
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise transport_failure(self.node_id, route.template, error, self.mask) from None
         received = self._clock.now()
-        if response.status not in success:
-            found = failure(
-                self.node_id, route, response, self._clock.unix(received), self.mask, 0 if body is None else body.items
-            )
+        if response.status not in success or (body is not None and says_known(response)):
+            items = 0 if body is None else body.items
+            proven = self.capabilities.proven(route.operation)
+            unix = self._clock.unix(received)
+            found = failure(self.node_id, route, response, unix, self.mask, items, proven=proven)
             if isinstance(found, failures.UnsupportedEndpoint):
                 self.capabilities.note(route.operation, found.problem, self._epoch())
             raise found

@@ -116,6 +116,14 @@ class NotFound(SemanticError):
     """What was asked for is not there, or not there yet."""
 
 
+class UnknownBlock(NotFound):
+    """The block that the request is about has not come to this node (yet): ask the one that gave it (Q9, case 44)."""
+
+
+class FutureSlot(SemanticError):
+    """By the node's clock the slot, or the epoch, is in the future: its clock is off, or ours (N8)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ItemFailure:
     """What a node says of one item of a list (`IndexedErrorMessage`).
@@ -130,7 +138,7 @@ class ItemFailure:
 
 
 class BadRequest(SemanticError):
-    """The node refuses the request (400), or just the items in `failures` where there are any (Q12)."""
+    """The node refuses the request (400, or its words), or just the items in `failures` where there are any (Q12)."""
 
     def __init__(
         self,
@@ -140,9 +148,12 @@ class BadRequest(SemanticError):
         *,
         status: int | None = None,
         failures: Sequence[ItemFailure] = (),
+        rest_taken: bool = False,
     ) -> None:
         super().__init__(node_id, endpoint, problem, status=status)
         self.failures = tuple(failures)
+        self.rest_taken = rest_taken
+        """Whether the node took every other item: only where `failures` is all that it named, and all of it is ours."""
 
 
 class AlreadyKnown(SemanticError):
@@ -150,7 +161,7 @@ class AlreadyKnown(SemanticError):
 
 
 class PayloadTooLarge(SemanticError):
-    """The request is larger than the node takes (413)."""
+    """The request is larger than the node takes (413, or its words)."""
 
 
 class UnsupportedEndpoint(SemanticError):
