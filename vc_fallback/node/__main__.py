@@ -97,7 +97,7 @@ def lines(url: BaseURL, look: Look) -> list[str]:
     written.append("")
     written += [
         f"{f'{asked.route.method} {asked.route.template}':<{width}}  {asked.latency * 1000:>7.1f} ms  "
-        f"{'' if asked.good else '! '}{asked.words}"
+        f"{'' if asked.good else '! '}{asked.words}{f' ({asked.attempts} requests)' if asked.attempts > 1 else ''}"
         for asked in look.asked
     ]
     return written

@@ -12,7 +12,7 @@ from vc_fallback.node.capabilities import Lack
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.failures import Unreachable
 from vc_fallback.node.routes import Route
-from vc_fallback.node.values.about import ForkVersions, Syncing
+from vc_fallback.node.values.about import ClientVersions, ForkVersions, Syncing
 from vc_fallback.node.values.attestation import AttestationData
 
 _INFINITY = b"\xc0" + bytes(95)
@@ -21,12 +21,16 @@ _INFINITY = b"\xc0" + bytes(95)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: what was asked for, whether it was answered, in words, and the seconds it took."""
+    """One call: what was asked for, whether it was answered, in words, the seconds it took.
+
+    `attempts` counts the requests it took: more than one where an older route had to be used.
+    """
 
     route: Route
     good: bool
     words: str
     latency: float
+    attempts: int = 1
 
 
 @dataclass(slots=True)
@@ -61,6 +65,7 @@ class Looker:
         self._offset = offset
         self._timeout = timeout
         self._produce = produce
+        self._lacks: dict[str, Lack] = {}
 
     async def run(self) -> Look:
         """Look; a node that cannot be reached is not asked for the rest."""
@@ -68,11 +73,12 @@ class Looker:
         look.version = await self._ask(routes.VERSION, lambda: node.version(timeout=time), str)
         if not look.reachable:
             return look
+        await self._ask(routes.VERSION_V2, lambda: node.client_versions(timeout=time), _clients)
         await self._ask(routes.HEALTH, lambda: node.health(timeout=time), lambda status: f"{status}")
         look.syncing = await self._ask(routes.SYNCING, lambda: node.syncing(timeout=time), _syncing)
         await self._ask(routes.IDENTITY, lambda: node.network_identity(timeout=time), lambda who: who.peer_id)
         count = await self._ask(
-            routes.PEER_COUNT, lambda: node.peer_count(timeout=time), lambda n: f"{n.connected} peers"
+            routes.PEER_COUNT, lambda: node.peer_count(timeout=time), lambda n: f"{n.connected} connected"
         )
         look.peers = None if count is None else count.connected
         await self._ask(
@@ -92,7 +98,7 @@ class Looker:
             epoch = self.slots.chain.epoch_of(slot)
             await self._duties(epoch)
             await self._signing(slot)
-        look.lacks = node.capabilities.lacks(None if self.slots is None else self.slots.epoch_at(self._now()))
+        look.lacks = tuple(self._lacks.values())
         return look
 
     async def _blocks(self) -> None:
@@ -177,10 +183,11 @@ class Looker:
                 "no block" if found is None else f"payload {'present' if found.payload_present else 'absent'}"
             ),
         )
-        if self._produce:
+        if self._produce and self.slots is not None:
+            coming = Slot(max(slot, self.slots.slot_at(self._now())) + 1)
             await self._ask(
                 routes.PRODUCE_BLOCK,
-                lambda: node.produce_block(Slot(slot + 1), _INFINITY, skip_randao_verification=True, timeout=time),
+                lambda: node.produce_block(coming, _INFINITY, skip_randao_verification=True, timeout=time),
                 _opaque,
             )
 
@@ -189,12 +196,21 @@ class Looker:
         try:
             answer = await call()
         except NodeError as error:
-            self.look.asked.append(Asked(route, False, f"{type(error).__name__}: {error.words}", self._now() - began))
+            kind = type(error).__name__
+            said = error.words if error.words.startswith(f"{kind}:") else f"{kind}: {error.words}"
+            self.look.asked.append(Asked(route, False, said, self._now() - began))
             self.look.reachable = self.look.reachable or not isinstance(error, Unreachable)
+            self._collect()
             return None
         self.look.reachable = True
-        self.look.asked.append(Asked(route, True, words(answer.value), self._now() - began))
+        self._collect()
+        self.look.asked.append(Asked(route, True, words(answer.value), self._now() - began, answer.provenance.attempts))
         return answer.value
+
+    def _collect(self) -> None:
+        # An epoch may end under way, and with it what is remembered.
+        for lack in self._node.capabilities.lacks(None if self.slots is None else self.slots.epoch_at(self._now())):
+            self._lacks[lack.capability] = lack
 
 
 def _syncing(syncing: Syncing) -> str:
@@ -203,6 +219,11 @@ def _syncing(syncing: Syncing) -> str:
     words += ["optimistic"] if syncing.is_optimistic else []
     words += ["execution layer offline"] if syncing.el_offline else []
     return ", ".join(words)
+
+
+def _clients(versions: ClientVersions) -> str:
+    clients = [versions.beacon_node, versions.execution_client]
+    return ", ".join(f"{client.name} {client.version}" for client in clients if client is not None)
 
 
 def _count(found: Any) -> str:  # noqa: ANN401 - any list
