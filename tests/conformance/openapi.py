@@ -1,7 +1,7 @@
 """The Beacon API definition, read: its operations with every reference resolved, and validation against its schemas."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -106,26 +106,12 @@ def problems(schema: Schema, value: Any) -> list[str]:
     ]
 
 
-def texts(value: Any) -> Iterator[str]:
-    """Yield every text in a value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for member in value.values():
-            yield from texts(member)
-    elif isinstance(value, list):
-        for item in value:
-            yield from texts(item)
-
-
 @cache
 def event_examples() -> Mapping[str, str]:
     """Return the example of each event topic, its data as one line of JSON."""
     lines = (FOLDER / "events.jsonl").read_text(encoding="utf-8").splitlines()
     return {event["topic"]: json.dumps(event["data"]) for event in map(json.loads, lines)}
 
-
-# --- reading
 
 _known: dict[int, Draft202012Validator] = {}
 

@@ -130,8 +130,6 @@ def _text(schema: Schema) -> str:
     return "" if schema.get("maxLength") == 0 else "text"
 
 
-# --- other values than the definition has them
-
 OTHERS: tuple[Any, ...] = (
     *(None, True, [], [[]], {}, {"other": "member"}, "", "text", "0x", "0x0", "0x1"),
     *(-1, 1.5, 1.0, 1e3, 2**64, "-1", "-0", "+1", " 1", "1 ", "01", "1_0", "1.0", "1e3", "\u0661", str(2**64)),

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tests.conformance.openapi_calls import ROOT
+from tests.conformance.openapi_rows import ROOT
 from vc_fallback.base.types import root_hex
 
 Pairs = set[tuple[str, Any]]

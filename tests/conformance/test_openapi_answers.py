@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.conformance.openapi import JSON, SSZ, Answer, operations
-from tests.conformance.openapi_calls import Row, defined, older, plain_calls, reply_of, ssz_reply
+from tests.conformance.openapi_calls import Row, defined, older, reply_of, ssz_reply
 from tests.conformance.openapi_examples import example, examples
-from tests.conformance.openapi_node import NO_ENDPOINT, Exchange, Reply, exchange, json_reply
+from tests.conformance.openapi_node import Exchange, Reply, exchange, json_reply
+from tests.conformance.openapi_rows import plain_calls
 from tests.conformance.openapi_values import NOT_KEPT, RENAMED, Pairs, distinct, pairs, serialised
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import Sourced
@@ -161,17 +162,3 @@ async def test_every_refusal_has_its_failure(row: Row) -> None:
                     told = value.get("failures", [])
                     items = [(item.index, item.message, item.known) for item in failure.failures]
                     assert items == [(item["index"], item["message"], False) for item in told]
-
-
-@pytest.mark.parametrize("row", _CALLS, ids=_named)
-async def test_every_other_status_has_a_failure(row: Row) -> None:
-    """Also those that the definition does not list, and words that are no error body."""
-    async with exchange() as node:
-        for status in (201, 299, 300, 304, 401, 403, 404, 405, 413, 418, 422, 429, 499, 502, 504, 530, 599):
-            if status in defined(row.operation).answers:
-                continue
-            for body in (b"", b"<html>", b"{}", b'{"code":null,"message":[]}', b"[" * 20_000):
-                with pytest.raises(NodeError) as caught:
-                    await _read(node, row, Reply(status, b"" if status == 304 else body, JSON))
-                # Where the node does not have it, the older route is tried, which it does not have either.
-                assert caught.value.status in (status, NO_ENDPOINT)

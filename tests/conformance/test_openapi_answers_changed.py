@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from tests.conformance.openapi import JSON, Schema, problems
-from tests.conformance.openapi_calls import MEMBERS, Row, defined, headers_of, older, plain_calls, ssz_reply, success
+from tests.conformance.openapi_calls import MEMBERS, Row, defined, headers_of, older, ssz_reply, success
 from tests.conformance.openapi_examples import OTHERS, example, extended, places, replaced, without
-from tests.conformance.openapi_node import Exchange, Reply, exchange
+from tests.conformance.openapi_node import NO_ENDPOINT, Exchange, Reply, exchange
+from tests.conformance.openapi_rows import plain_calls
 from tests.conformance.openapi_values import HEADER, serialised
+from vc_fallback.base.errors import NodeError
 from vc_fallback.node.failures import Malformed
 
 pytestmark = pytest.mark.anyio
@@ -196,3 +198,18 @@ async def test_ssz_of_another_length_is_malformed(row: Row) -> None:
             node.answer(row.replies(ssz_reply(answer, value, other)))
             with pytest.raises(Malformed):
                 await row.call(node)
+
+
+@pytest.mark.parametrize("row", plain_calls(), ids=_named)
+async def test_every_other_status_has_a_failure(row: Row) -> None:
+    """Also those that the definition does not list, and words that are no error body."""
+    async with exchange() as node:
+        for status in (201, 299, 300, 304, 401, 403, 404, 405, 413, 418, 422, 429, 499, 502, 504, 530, 599):
+            if status in defined(row.operation).answers:
+                continue
+            for body in (b"", b"<html>", b"{}", b'{"code":null,"message":[]}', b"[" * 20_000):
+                node.answer(row.replies(Reply(status, b"" if status == 304 else body, JSON)))
+                with pytest.raises(NodeError) as caught:
+                    await row.call(node)
+                # Where the node does not have it, the older route is tried, which it does not have either.
+                assert caught.value.status in (status, NO_ENDPOINT)

@@ -8,17 +8,30 @@ from dataclasses import replace
 
 import pytest
 
-from tests.conformance.openapi import JSON, SSZ, Schema, event_examples, operations, problems
-from tests.conformance.openapi_calls import SUCCESSORS, Row, defined, plain_calls, plain_refusal, plain_reply, rows
+from tests.conformance.openapi import JSON, SSZ, Schema, component, event_examples, operations, problems
+from tests.conformance.openapi_calls import SUCCESSORS, Row, defined, plain_refusal, plain_reply
 from tests.conformance.openapi_examples import branches, example, fixed_size
 from tests.conformance.openapi_node import Asked, Reply, exchange, json_reply
 from tests.conformance.openapi_requests import violations
+from tests.conformance.openapi_rows import plain_calls, rows
+from tests.conformance.openapi_values import distinct
 from tests.wire_helpers import Recorder
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import root_hex
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.routes import ROUTES
+from vc_fallback.node.values.attestation import AttestationData, Checkpoint, SingleAttestation
+from vc_fallback.node.values.blocks import SignedBeaconBlockHeader
+from vc_fallback.node.values.containers import Container
 from vc_fallback.node.values.encodings import Encodings
+from vc_fallback.node.values.operations import ProposerSlashing, SignedBLSToExecutionChange, SignedVoluntaryExit
+from vc_fallback.node.values.payload_attestation import PayloadAttestationData, PayloadAttestationMessage
+from vc_fallback.node.values.preparations import SignedProposerPreferences, SignedValidatorRegistration
+from vc_fallback.node.values.sync_committee import (
+    SignedContributionAndProof,
+    SyncCommitteeContribution,
+    SyncCommitteeMessage,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -179,3 +192,37 @@ async def test_an_identity_is_put_together_from_the_definitions_examples() -> No
 
 def _schema(operation: str) -> Schema:
     return operations()[operation].answers[200].schemas[JSON]
+
+
+_OURS: dict[type[Container], str] = {
+    AttestationData: "Phase0.AttestationData",
+    Checkpoint: "Checkpoint",
+    PayloadAttestationData: "Gloas.PayloadAttestationData",
+    PayloadAttestationMessage: "Gloas.PayloadAttestationMessage",
+    ProposerSlashing: "Phase0.ProposerSlashing",
+    SignedBeaconBlockHeader: "Phase0.SignedBeaconBlockHeader",
+    SignedBLSToExecutionChange: "Capella.SignedBLSToExecutionChange",
+    SignedContributionAndProof: "Altair.SignedContributionAndProof",
+    SignedProposerPreferences: "Gloas.SignedProposerPreferences",
+    SignedValidatorRegistration: "SignedValidatorRegistration",
+    SignedVoluntaryExit: "Phase0.SignedVoluntaryExit",
+    SingleAttestation: "Electra.SingleAttestation",
+    SyncCommitteeContribution: "Altair.SyncCommitteeContribution",
+    SyncCommitteeMessage: "Altair.SyncCommitteeSignature",
+}
+"""Values that callers put together and have sent, by their schemas."""
+
+
+@pytest.mark.parametrize(("kind", "name"), _OURS.items(), ids=lambda given: getattr(given, "__name__", None))
+def test_our_values_are_written_as_the_definition_has_them(kind: type[Container], name: str) -> None:
+    """Q2a, Q17: JSON of each holds to its schema, SSZ of each gives the same value."""
+    schema = component(name)
+    said = distinct(example(schema))
+    value = kind.from_json(json.dumps(said).encode())
+    encodings = value.encodings()
+    assert encodings.json is not None
+    assert encodings.ssz is not None
+    written = json.loads(encodings.json)
+    assert problems(schema, written) == []
+    assert written == said
+    assert kind.from_ssz(encodings.ssz) == value
