@@ -369,6 +369,16 @@ async def test_node_that_has_taken_ssz_is_not_doubted(doubt: bytes) -> None:
         assert forms(asked) == [SSZ] * 3
 
 
+@pytest.mark.parametrize("words", ["PriorAttestationKnown", "PublishError.Duplicate"])
+async def test_node_that_says_what_it_has_read_is_not_doubted(words: str) -> None:
+    known = some_failures(*({"index": number, "message": words} for number in range(3)))
+    async with talk(known, refusal(500), OK) as asked:
+        await fails(asked.node.publish_aggregates(OPAQUE, "fulu"), failures.AlreadyKnown)
+        await fails(asked.node.publish_aggregates(OPAQUE, "fulu"), failures.ServerError)
+        await asked.node.publish_aggregates(OPAQUE, "fulu")
+        assert forms(asked) == [SSZ] * 3
+
+
 # --- what a node says of items
 
 
@@ -388,7 +398,7 @@ async def test_failures_have_their_index_and_the_rest_was_taken(way: Way) -> Non
         error = await fails(way.call(asked.node, way.value), failures.BadRequest)
         assert isinstance(error, failures.BadRequest)
         assert error.failures == (ItemFailure(0, UNKNOWN_ROOT, False), ItemFailure(2, "PriorAttestationKnown", True))
-        assert (error.status, error.blames_node) == (400, False)
+        assert (error.status, error.rest_taken, error.blames_node) == (400, True, False)
         # What names items has read them: their form is in no doubt.
         await way.call(asked.node, [way.value[0]])
         assert len(set(forms(asked))) == 1

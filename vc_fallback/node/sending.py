@@ -11,7 +11,6 @@ from vc_fallback.node.values.encodings import SSZ, Encodings
 from vc_fallback.node.values.publication import Publication
 from vc_fallback.wire.http import Response
 
-CONSENSUS_VERSION = "Eth-Consensus-Version"
 TAKEN = (200, 202, 204)
 """Statuses of a request that was taken; 204 is not in the API, and comes where a proxy empties a 200."""
 _OFFSET = 4
@@ -69,7 +68,8 @@ class Sender(Caller):
                     if not has_json:
                         raise
                     attempts = 1
-                except failures.AlreadyKnown:
+                except (failures.AlreadyKnown, failures.UnknownBlock, failures.FutureSlot):
+                    # It has read what it says this of.
                     self.capabilities.found(words)
                     raise
                 except (failures.BadRequest, failures.ServerError) as error:
@@ -99,7 +99,7 @@ def consensus_version(version: str) -> tuple[str, str]:
     """
     if not version.strip():
         raise ValueError("version is the name of a fork")
-    return (CONSENSUS_VERSION, version)
+    return ("Eth-Consensus-Version", version)
 
 
 def _outcome(response: Response) -> Publication:

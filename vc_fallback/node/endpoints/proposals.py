@@ -10,7 +10,7 @@ from vc_fallback.node.forks import up_to
 from vc_fallback.node.opaque_answers import read_block_v2, read_block_v3, read_block_v4, read_opaque
 from vc_fallback.node.routes import Route
 from vc_fallback.node.scalars import uint64
-from vc_fallback.node.sending import CONSENSUS_VERSION, Sender
+from vc_fallback.node.sending import Sender, consensus_version
 from vc_fallback.node.values.encodings import Encodings
 from vc_fallback.node.values.fields import write_hex
 from vc_fallback.node.values.opaque import Opaque, ProducedBlock
@@ -146,7 +146,7 @@ class ProposalEndpoints(Sender):
         :param blob_data_included: whether blobs and proofs are in it, as any node can take it; without them only the
             node that made the block can (Q9), others answer `BadRequest`.
         """
-        headers = [(CONSENSUS_VERSION, _named(version)), (BLOB_DATA_INCLUDED, _flag(blob_data_included))]
+        headers = [consensus_version(version), (BLOB_DATA_INCLUDED, _flag(blob_data_included))]
         return await self._publish(
             routes.PUBLISH_ENVELOPE,
             envelope,
@@ -164,7 +164,7 @@ class ProposalEndpoints(Sender):
         validation: BroadcastValidation | None,
         timeout: float | None,
     ) -> Sourced[Publication]:
-        query, headers = _validation(validation), [(CONSENSUS_VERSION, _named(version))]
+        query, headers = _validation(validation), [consensus_version(version)]
 
         async def publish(route: Route, limit: float) -> Sourced[Publication]:
             wanted = query if route is newer else ()
@@ -182,12 +182,6 @@ def _validation(validation: BroadcastValidation | None) -> Pairs:
     if validation not in get_args(BroadcastValidation):
         raise ValueError(f"broadcast_validation is one of {', '.join(get_args(BroadcastValidation))}")
     return (("broadcast_validation", validation),)
-
-
-def _named(version: str) -> str:
-    if not version.strip():
-        raise ValueError("version is the name of a fork")
-    return version
 
 
 def _flag(value: bool) -> str:

@@ -15,9 +15,9 @@ class PublishingEndpoints(Sender):
     """Everything goes out as it was given (Q2a); the values of `vc_fallback.node.values` have `encodings()`.
 
     Of a list a node takes what it can. Where it refuses some, :exc:`~vc_fallback.node.failures.BadRequest` has them by
-    index in `failures`, and every other item was taken; `known` ones are at the node already (Q12). Where it has all of
-    them already, :exc:`~vc_fallback.node.failures.AlreadyKnown` says so. :exc:`BadRequest` without `failures` means the
-    request as a whole.
+    index in `failures`; `known` ones are at the node already, and every other item was taken where `rest_taken` (Q12).
+    Where it has all of them already, :exc:`~vc_fallback.node.failures.AlreadyKnown` says so. :exc:`BadRequest` without
+    `failures` means the request as a whole.
 
     :exc:`ValueError` is raised for an empty list: nothing is sent, so no node can have taken it; and for a list of
     which neither form can be made. Where only a form was given that the node, or the API, does not take, it is
