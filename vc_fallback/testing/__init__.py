@@ -44,11 +44,15 @@ if TYPE_CHECKING:
     from vc_fallback.testing.demo import demo_devnet
     from vc_fallback.testing.devnet import SimulatedDevnet, simulated_devnet
     from vc_fallback.testing.events import TOPICS, attester_slashing, malformed_heads
-    from vc_fallback.testing.faults import Cut, Delay, Hang, Injection, StreamHeaders, gzipped, redirect
+    from vc_fallback.testing.faults import Cut, Delay, Hang, Injection, Refusal, StreamHeaders, gzipped, redirect
     from vc_fallback.testing.framings import FRAMINGS, Framing, FramingName
     from vc_fallback.testing.http import Answer, Request
+    from vc_fallback.testing.manners import MISSING_IN_LODESTAR_1_5, Manners
     from vc_fallback.testing.node import SimulatedNode
+    from vc_fallback.testing.pool import Submission
     from vc_fallback.testing.process import serve_devnet
+    from vc_fallback.testing.proposal import ETHER, Proposal
+    from vc_fallback.testing.registry import Registry, SimulatedValidator
     from vc_fallback.testing.state import REMOVED, NodeState
     from vc_fallback.testing.streams import EventStream, StreamRecord
     from vc_fallback.testing.virtual_time import (
@@ -59,8 +63,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ETHER",
     "FRAMINGS",
     "MAIN",
+    "MISSING_IN_LODESTAR_1_5",
     "REMOVED",
     "TOPICS",
     "Answer",
@@ -71,14 +77,20 @@ __all__ = [
     "FramingName",
     "Hang",
     "Injection",
+    "Manners",
     "NodeState",
+    "Proposal",
+    "Refusal",
+    "Registry",
     "Request",
     "SimulatedBlock",
     "SimulatedChain",
     "SimulatedDevnet",
     "SimulatedNode",
+    "SimulatedValidator",
     "StreamHeaders",
     "StreamRecord",
+    "Submission",
     "VirtualTimeError",
     "attester_slashing",
     "demo_devnet",
@@ -97,11 +109,15 @@ _HOMES = {
     "demo": ("demo_devnet",),
     "devnet": ("SimulatedDevnet", "simulated_devnet"),
     "events": ("TOPICS", "attester_slashing", "malformed_heads"),
-    "faults": ("Cut", "Delay", "Hang", "Injection", "StreamHeaders", "gzipped", "redirect"),
+    "faults": ("Cut", "Delay", "Hang", "Injection", "Refusal", "StreamHeaders", "gzipped", "redirect"),
     "framings": ("FRAMINGS", "Framing", "FramingName"),
     "http": ("Answer", "Request"),
+    "manners": ("MISSING_IN_LODESTAR_1_5", "Manners"),
     "node": ("SimulatedNode",),
+    "pool": ("Submission",),
     "process": ("serve_devnet",),
+    "proposal": ("ETHER", "Proposal"),
+    "registry": ("Registry", "SimulatedValidator"),
     "state": ("REMOVED", "NodeState"),
     "streams": ("EventStream", "StreamRecord"),
     "virtual_time": ("VirtualTimeError", "run_in_virtual_time", "virtual_clock", "virtual_time_backend"),

@@ -215,6 +215,14 @@ class SimulatedChain:
         """Return the block after which a state has this root."""
         return self._by_state.get(Root(root))
 
+    def children(self, root: bytes) -> list[SimulatedBlock]:
+        """Return the blocks on top of a block, on whichever branch."""
+        return [block for block in self._by_root.values() if block.parent_root == root]
+
+    def made_up(self, *what: object, size: int = 32) -> bytes:
+        """Return bytes that depend on the seed and on what they are for, and on nothing else."""
+        return hashlib.shake_256(repr((self.seed, *what)).encode()).digest(size)
+
     def body(self, block: SimulatedBlock) -> Body:
         """Return the body of a block."""
         return body(self.preset, self.fork_name(block.slot), self.content(block.slot, block.parent_root, block.branch))

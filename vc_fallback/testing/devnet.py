@@ -1,6 +1,6 @@
 """Several simulated nodes on one chain."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -48,6 +48,9 @@ async def simulated_devnet(
     into: float = 0.0,
     clock: Clock | None = None,
     gloas_epoch: int | None = None,
+    forks: Mapping[str, int] | None = None,
+    validators: int = 64,
+    blobs: int = 0,
     framings: Sequence[FramingName] = ("lighthouse",),
     latency: float = 0.0,
     host: str = "127.0.0.1",
@@ -74,6 +77,9 @@ async def simulated_devnet(
         into=into,
         clock=clock,
         gloas_epoch=gloas_epoch,
+        forks=forks,
+        validators=validators,
+        blobs=blobs,
     )
     async with AsyncExitStack() as running:
         nodes = tuple(

@@ -1,7 +1,7 @@
 """Faults of single requests: what a node does instead of, or before, its proper answer."""
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import TracebackType
@@ -27,6 +27,8 @@ class Hang:
 class Cut:
     """Send the first bytes of the proper answer and close the connection. Not for event streams.
 
+    What was published has been taken by then.
+
     :param after: how many bytes, the head's included.
     :param reset: close with RST, else with FIN.
     """
@@ -50,7 +52,21 @@ class StreamHeaders:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Fault = Answer | Hang | Cut | Delay | StreamHeaders
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Do not take what is published, or not all of it; for the routes that publish and prepare.
+
+    :param message: what is wrong, in the words that the answer has.
+    :param items: places in the list of what is not taken, while the rest is; `None`: nothing is taken.
+    :param status: of the answer; with 202 a block counts as sent on, and not imported (cases.md 53).
+    """
+
+    message: str = "refused"
+    items: Collection[int] | None = None
+    status: int = 400
+
+
+Fault = Answer | Hang | Cut | Delay | StreamHeaders | Refusal
 
 
 def gzipped(body: bytes | str, *, status: int = 200, content_type: str = "application/json") -> Answer:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from vc_fallback.testing.api.router import hear
 from vc_fallback.testing.blocks import MAIN, SimulatedBlock, SimulatedChain
 from vc_fallback.testing.broadcast import Broadcast
 from vc_fallback.testing.events import TOPICS, Json, UnknownTopics
@@ -14,6 +15,9 @@ from vc_fallback.testing.faults import Fault, Faults, Hang, Injection
 from vc_fallback.testing.follower import Follower
 from vc_fallback.testing.framings import FRAMINGS, FramingName
 from vc_fallback.testing.http import Answer, Request
+from vc_fallback.testing.manners import Manners
+from vc_fallback.testing.pool import Submission
+from vc_fallback.testing.proposal import Proposal
 from vc_fallback.testing.responder import Responder
 from vc_fallback.testing.server import Connection, Server
 from vc_fallback.testing.state import NodeState
@@ -33,11 +37,12 @@ class SimulatedNode:
     """One beacon node. `async with SimulatedNode(chain) as node:` serves it at `node.url` until the body ends.
 
     All times are those of the event loop, so it runs in virtual time too. Everything that can be given here can be
-    changed later, as an attribute of :attr:`state` (what the node knows) or of :attr:`broadcast` (how it sends events).
+    changed later, as an attribute of :attr:`state` (what the node knows), of :attr:`manners` (how it deals with
+    requests) or of :attr:`broadcast` (how it sends events).
 
     :param chain: the chain it follows.
     :param name: names it in its identity.
-    :param framing: whose event stream it imitates, with that node's way with unknown topics.
+    :param framing: the client it imitates: how it writes its event stream, deals with unknown topics, words its errors.
     :param branch: of the chain.
     :param host: IP literal to bind, `127.0.0.1` or `::1`.
     :param port: 0 for a free one; it is kept while the node refuses connections.
@@ -48,6 +53,9 @@ class SimulatedNode:
     :param unknown_topics: what it does with others, in place of its framing's way.
     :param comma_topics: whether it reads `topics=a,b` as two topics.
     :param headers_with_first_event: whether its response head waits for the first event, in place of its framing's way.
+    :param ssz: whether it speaks SSZ (:class:`Manners`).
+    :param routes_missing: what it has not got (:class:`Manners`).
+    :param proposal: what block it proposes when it is asked for one.
     :param follow: whether its head moves by itself; without it, :meth:`show` moves it.
     """
 
@@ -67,11 +75,23 @@ class SimulatedNode:
         unknown_topics: UnknownTopics | None = None,
         comma_topics: bool | None = None,
         headers_with_first_event: bool | None = None,
+        ssz: bool = True,
+        routes_missing: Collection[str] | Mapping[str, int] = frozenset(),
+        proposal: Proposal | None = None,
         follow: bool = True,
     ) -> None:
         version, refuses = _VERSIONS[framing]
         self.name = name
-        self.state = NodeState(chain, name, version, branch=branch, lag=lag, head_delay=head_delay)
+        self.state = NodeState(
+            chain,
+            name,
+            version,
+            branch=branch,
+            lag=lag,
+            head_delay=head_delay,
+            proposal=Proposal() if proposal is None else proposal,
+            manners=Manners(framing, ssz=ssz, strict_accept=framing == "prysm", routes_missing=routes_missing),
+        )
         self._server = Server(self._respond, host=host, port=port)
         shape = FRAMINGS[framing]
         if headers_with_first_event is not None:
@@ -120,6 +140,21 @@ class SimulatedNode:
     def head(self) -> SimulatedBlock:
         """The head it has now."""
         return self.state.head
+
+    @property
+    def manners(self) -> Manners:
+        """How it deals with requests."""
+        return self.state.manners
+
+    @property
+    def published(self) -> Sequence[Submission]:
+        """What was published on it, refused things among them (the newest 10,000), oldest first."""
+        return self.state.pool.published
+
+    @property
+    def prepared(self) -> Sequence[Submission]:
+        """What it was sent to prepare it: subscriptions, fee recipients, registrations, preferences, selections."""
+        return self.state.pool.prepared
 
     @property
     def latency(self) -> float:
@@ -235,6 +270,10 @@ class SimulatedNode:
             self.state.overrides.setdefault(path, {}).update(fields)
         else:
             self.state.overrides.pop(path, None)
+
+    def hear(self, submission: Submission) -> None:
+        """Hear from its peers of what was published on another node: publishing it here is a duplicate from now on."""
+        hear(self.state, submission)
 
     def heal(self) -> None:
         """End all faults: port open, thawed, events flowing, on the chain, nothing injected or overridden."""

@@ -4,9 +4,9 @@ from collections import Counter, deque
 
 import anyio
 
-from vc_fallback.testing import api
+from vc_fallback.testing.api import router
 from vc_fallback.testing.broadcast import RECORDS, Broadcast
-from vc_fallback.testing.faults import EVENTS, Cut, Delay, Fault, Faults, Hang, StreamHeaders
+from vc_fallback.testing.faults import EVENTS, Cut, Delay, Fault, Faults, Hang, Refusal, StreamHeaders
 from vc_fallback.testing.http import Answer, Request
 from vc_fallback.testing.server import Connection, Server
 from vc_fallback.testing.state import NodeState
@@ -53,16 +53,20 @@ class Responder:
     async def _answer(
         self, connection: Connection, request: Request, fault: Fault | None, record: StreamRecord | None
     ) -> bool:
-        answer = fault if isinstance(fault, Answer) else api.answer(self._state, request)
+        if isinstance(fault, Hang) and not fault.after_headers:
+            return await self._silence(connection, record)
+        if isinstance(fault, Answer):
+            answer = fault
+        else:
+            until = router.held_until(self._state, request)
+            if until is not None:
+                await anyio.sleep_until(until)
+            answer = router.answer(self._state, request, fault if isinstance(fault, Refusal) else None)
         keep_alive = request.keep_alive and answer.headers.get("Connection", "").lower() != "close"
         data = answer.encode(method=request.method, keep_alive=keep_alive)
         if isinstance(fault, Hang):
-            if fault.after_headers:
-                await self._head_alone(connection, data, record)
-            await connection.reader.wait_closed()
-            if record is not None:
-                record.closed_by = "client"
-            return False
+            await self._head_alone(connection, data, record)
+            return await self._silence(connection, record)
         if isinstance(fault, Cut):
             connection.reset = fault.reset
             await self._server.write(connection, data[: fault.after])
@@ -71,6 +75,12 @@ class Responder:
             record.status = answer.status
         await self._server.write(connection, data)
         return keep_alive
+
+    async def _silence(self, connection: Connection, record: StreamRecord | None) -> bool:
+        await connection.reader.wait_closed()
+        if record is not None:
+            record.closed_by = "client"
+        return False
 
     async def _head_alone(self, connection: Connection, data: bytes, record: StreamRecord | None) -> None:
         if record is not None:

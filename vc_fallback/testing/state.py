@@ -6,6 +6,9 @@ import anyio
 
 from vc_fallback.base.types import PayloadStatus, Slot
 from vc_fallback.testing.blocks import MAIN, SimulatedBlock, SimulatedChain
+from vc_fallback.testing.manners import Manners
+from vc_fallback.testing.pool import Pool
+from vc_fallback.testing.proposal import Proposal
 
 SYNC_TOLERANCE = 8
 """Slots behind the wall clock up to which nodes call themselves synced."""
@@ -25,7 +28,12 @@ class NodeState:
     :param el_offline: its execution layer is not reachable; `None` leaves the field out, as old nodes do.
     :param syncing: what it says as `is_syncing`; `None` to say so when it is more than eight slots behind.
     :param peers: how many it is connected to.
-    :param overrides: fields of answers by path, in place of the true ones.
+    :param overrides: fields of answers by path, exact or with `*`, in place of the true ones.
+    :param proposal: what block it proposes when it is asked for one.
+    :param builders: indices of the Gloas builders whose bids it has.
+    :param fee_recipient: of blocks whose proposer has not told it another one.
+    :param manners: how it deals with requests.
+    :param pool: what it was sent.
     """
 
     chain: SimulatedChain
@@ -40,6 +48,11 @@ class NodeState:
     peers: int = 50
     payload: PayloadStatus = PayloadStatus.FULL
     overrides: dict[str, dict[str, object]] = field(default_factory=dict)
+    proposal: Proposal = Proposal()  # noqa: RUF009 - it is frozen
+    builders: set[int] = field(default_factory=lambda: {0})
+    fee_recipient: bytes = bytes(20)
+    manners: Manners = field(default_factory=Manners)
+    pool: Pool = field(default_factory=Pool)
     head: SimulatedBlock = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,3 +84,12 @@ class NodeState:
     def is_syncing(self) -> bool:
         """Whether it says that it is syncing."""
         return self.distance > SYNC_TOLERANCE if self.syncing is None else self.syncing
+
+    def has_payload(self, block: SimulatedBlock) -> bool:
+        """Whether the payload of a block on its branch is there; before Gloas it always is."""
+        if not self.chain.is_gloas(block.slot):
+            return True
+        if block is self.head:
+            return self.payload is PayloadStatus.FULL
+        arrival = self.chain.payload_arrival(block.slot, block.branch)
+        return arrival is not None and arrival + self.head_delay <= anyio.current_time()
