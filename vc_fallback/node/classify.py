@@ -19,6 +19,7 @@ from vc_fallback.wire.http import Response
 _MOST_FAILURES = 65_536
 _MOST_TEXTS = 256
 """How many different texts of items are shown; a text costs 70 µs to make fit for a log."""
+_MOST_REASONS = 16
 _SHOWN = 1024
 _LONGEST_NOTE = 1024
 """A success that says something else is shorter than this many bytes."""
@@ -123,7 +124,7 @@ def _some_refused(
     if whole and len(indices) == items:
         if all(item.known for item in found):
             return failures.AlreadyKnown(node_id, route.template, problem, status=400)
-        meanings = {meaning(text) for text in texts} if len(texts) <= _MOST_TEXTS else {None}
+        meanings = {meaning(text) for text in texts} if len(texts) <= _MOST_REASONS else {None}
         meant = meanings.pop()
         if not meanings and meant is not None and meant is not Meaning.REFUSED:
             return _BY_MEANING[meant](node_id, route.template, f"{problem}: {found[0].message}", status=400)
