@@ -149,7 +149,7 @@ async def test_checkpoints_and_attestation_data_fit_the_chain() -> None:
             "source": {"epoch": "3", "root": root_24},
             "target": {"epoch": "4", "root": root_32},
         }
-        assert (await fetch(node.url, "/eth/v1/validator/attestation_data?slot=40")).status == 500
+        assert (await fetch(node.url, "/eth/v1/validator/attestation_data?slot=40")).status == 400
         node.state.optimistic = True
         assert (await fetch(node.url, "/eth/v1/validator/attestation_data?slot=35")).status == 503
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
-from vc_fallback.base.types import Epoch, Root, Slot, parse_root
+from vc_fallback.base.types import Epoch, Root, Slot, parse_root, root_hex
+from vc_fallback.testing.api import clients
 from vc_fallback.testing.blocks import SimulatedBlock, SimulatedChain
 from vc_fallback.testing.containers.basic import Kind
 from vc_fallback.testing.containers.presets import FORKS
@@ -126,6 +127,11 @@ class Call:
             raise ApiError(400, f"unknown Eth-Consensus-Version: {version}")
         return version.lower()
 
+    def says(self, what: str, **details: object) -> ApiError:
+        """Return what the node's client says when something is not to be had (`clients.TEXTS`)."""
+        head, now = self.head.slot, self.state.slot
+        return ApiError(*clients.says(self.state.manners.client, what, head=head, now=now, **details))
+
     # --- what the node has
 
     def fork(self, slot: int) -> str:
@@ -135,12 +141,12 @@ class Call:
     def synced(self) -> None:
         """:raises ApiError: while the node is syncing."""
         if self.state.is_syncing:
-            raise ApiError(503, f"Node is syncing: {self.state.distance} slots behind")
+            raise self.says("syncing")
 
     def verified(self) -> None:
         """:raises ApiError: while the head is optimistic, or the node is syncing."""
         if self.state.optimistic:
-            raise ApiError(503, "Node is syncing: the head is optimistic")
+            raise self.says("optimistic", root=root_hex(self.head.root))
         self.synced()
 
     def find(self, block_id: str) -> SimulatedBlock:

@@ -88,9 +88,64 @@ def duplicate(way: str, block: bool) -> tuple[int, str] | None:
     if way == "lodestar":
         return 500, "PublishError.Duplicate" if block else "ATTESTATION_ERROR_ATTESTATION_ALREADY_KNOWN"
     if way == "failures":
-        return 400, "block is already known" if block else "PriorAttestationKnown"
-    if way == "lighthouse" and block:
-        return 202, "duplicate block"
-    if way == "nimbus":
-        return (400, "BeaconBlock: already seen") if block else (400, "Validator has already voted in epoch")
+        return 400, "BAD_REQUEST: duplicate block" if block else "PriorAttestationKnown"
+    if block and way in {"lighthouse", "nimbus"}:
+        return (202, "duplicate block") if way == "lighthouse" else (503, "BeaconBlock: already seen")
     return None
+
+
+def says(client: FramingName, what: str, **details: object) -> tuple[int, str]:
+    """Return how a client says that something is not to be had, status and words: one of :data:`TEXTS`."""
+    texts = TEXTS[what]
+    status, text = texts.get(client) or texts["lighthouse"]
+    return status, text.format_map({name: str(value) for name, value in details.items()})
+
+
+TEXTS: Mapping[str, Mapping[FramingName, tuple[int, str]]] = {
+    "syncing": {
+        "lighthouse": (503, "SERVICE_UNAVAILABLE: beacon node is syncing: head slot is {head}, current slot is {now}"),
+        "prysm": (503, "Beacon node is currently syncing and not serving request on that endpoint Details: {head}"),
+        "teku": (503, "Beacon node is currently syncing and not serving requests."),
+        "nimbus": (503, "Beacon node is currently syncing and not serving request on that endpoint"),
+        "lodestar": (503, "Node is syncing - headSlot {head} currentSlot {now}"),
+    },
+    "optimistic": {
+        # The real one says this with 500 (cases.md 30); the definition, and all others, have 503.
+        "lighthouse": (503, "UNHANDLED_ERROR: HeadBlockNotFullyVerified {{ beacon_block_root: {root} }}"),
+        "prysm": (503, "The node is currently optimistic and cannot serve validators"),
+        "teku": (503, "Beacon node is currently syncing and not serving requests."),
+        "nimbus": (503, "Beacon node not fully and non-optimistically synced"),
+        "lodestar": (503, "Node is syncing - Block's execution payload not yet validated, slot={head}"),
+    },
+    "future": {
+        "lighthouse": (400, "BAD_REQUEST: request slot {slot} is more than one slot past the current slot {now}"),
+        "prysm": (400, "invalid request: slot {slot} is not the current slot {now}"),
+        "teku": (400, "Cannot create attestation for future slot. Requested {slot} but current slot is {now}"),
+        "nimbus": (400, "Slot cannot be in the future"),
+        "lodestar": (500, "Requested slot {slot} is in the future"),
+    },
+    "no aggregate": {
+        "lighthouse": (404, "NOT_FOUND: no matching aggregate found"),
+        "prysm": (404, "No matching attestations found"),
+        "teku": (404, "Not found"),
+        "nimbus": (400, "Unable to retrieve an aggregated attestation"),
+        "lodestar": (500, "No attestation for slot={slot} dataRoot={root}"),
+    },
+    "no contribution": {
+        "lighthouse": (404, "NOT_FOUND: no matching sync contribution found"),
+        "prysm": (404, "No subcommittee messages found"),
+        "teku": (404, "Not found"),
+        "nimbus": (400, "Unable to produce contribution using the passed parameters"),
+        "lodestar": (500, "No contribution available"),
+    },
+    "unknown head": {
+        "lighthouse": (400, "UnknownHeadBlock {{ beacon_block_root: {root} }}"),
+        "nimbus": (400, "Attempt to send attestation for unknown target"),
+        "lodestar": (500, "ATTESTATION_ERROR_UNKNOWN_OR_PREFINALIZED_BEACON_BLOCK_ROOT"),
+    },
+    "unknown parent": {
+        "lighthouse": (400, "BAD_REQUEST: ParentUnknown({root})"),
+        "lodestar": (500, "BLOCK_ERROR_PARENT_UNKNOWN"),
+    },
+}
+"""What cannot be had, in the words of each client: recordings of Lodestar 1.5.1, the clients' sources, cases.md."""

@@ -110,7 +110,7 @@ def _asked(call: Call) -> tuple[int, str]:
     call.number("builder_boost_factor", default=0)
     call.verified()
     if slot > call.state.slot + 1:
-        raise ApiError(500, f"Requested slot {slot} is in the future")
+        raise call.says("future", slot=slot)
     return slot, call.fork(slot)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from vc_fallback.base.types import Root
+from vc_fallback.base.types import Root, root_hex
 from vc_fallback.testing.api.call import ApiError, Call
 from vc_fallback.testing.api.submissions import Item, Received, Sent, epoch_of, slot_problem
 from vc_fallback.testing.containers.basic import Kind
@@ -36,7 +36,7 @@ def _block_identity(one: Received) -> object:
 def _block_problem(one: Received) -> str:
     message = _message(one.value)
     if one.call.known(message["parent_root"]) is None:
-        return f"ParentUnknown: 0x{message['parent_root'].hex()}"
+        return str(one.call.says("unknown parent", root=root_hex(message["parent_root"])))
     if ("proposal", message["slot"], message["proposer_index"]) in one.call.state.pool.known:
         return "another block of this proposer is known at this slot"
     return slot_problem(one, message["slot"])

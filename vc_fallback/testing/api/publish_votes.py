@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from vc_fallback.base.types import root_hex
 from vc_fallback.testing.api.call import ApiError, Call
 from vc_fallback.testing.api.submissions import Item, Received, Sent, epoch_of, slot_problem
 from vc_fallback.testing.containers import operations
@@ -148,9 +149,7 @@ def _data_problem(one: Received, data: Item) -> str:
     if epoch < call.epoch - 1:
         return "PastSlot"
     if call.known(data["beacon_block_root"]) is None:
-        if call.state.manners.client == "lodestar":
-            return "ATTESTATION_ERROR_UNKNOWN_OR_PREFINALIZED_BEACON_BLOCK_ROOT"
-        return f"UnknownHeadBlock {{ beacon_block_root: 0x{data['beacon_block_root'].hex()} }}"
+        return str(call.says("unknown head", root=root_hex(data["beacon_block_root"])))
     return slot_problem(one, slot)
 
 

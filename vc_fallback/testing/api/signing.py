@@ -1,6 +1,6 @@
 """What validators sign beside blocks: attestation data, aggregates, contributions, payload attestation data."""
 
-from vc_fallback.base.types import Slot
+from vc_fallback.base.types import Slot, root_hex
 from vc_fallback.testing.api.call import ApiError, Call, Reply, get
 from vc_fallback.testing.containers import operations
 from vc_fallback.testing.containers.presets import SYNC_SUBCOMMITTEES, since
@@ -11,7 +11,7 @@ def _attestation_data(call: Call) -> Reply:
     slot, state, chain = call.number("slot"), call.state, call.chain
     index = call.number("committee_index", default=0)
     if slot > state.slot:
-        raise ApiError(500, f"Requested slot {slot} is in the future")
+        raise call.says("future", slot=slot)
     call.verified()
     head = state.head if state.head.slot <= slot else chain.head_at(slot, state.head.branch)
     epoch = chain.identity.epoch_of(Slot(slot))
@@ -49,7 +49,7 @@ def _aggregate_v1(call: Call) -> Reply:
 
 def _aggregated(call: Call, slot: int, root: bytes, index: int, votes: Votes | None) -> Reply:
     if votes is None or votes.data["slot"] != slot:
-        raise ApiError(404, "No matching aggregate attestation found")
+        raise call.says("no aggregate", slot=slot, root=root_hex(root))
     call.verified()
     fork = call.fork(slot)
     value = {
@@ -69,7 +69,7 @@ def _contribution(call: Call) -> Reply:
     call.verified()
     bits = call.state.pool.sync_votes.get((slot, root, number))
     if bits is None:
-        raise ApiError(404, "No matching sync contribution found")
+        raise call.says("no contribution")
     value = {
         "slot": slot,
         "beacon_block_root": root,

@@ -145,7 +145,7 @@ def _take(call: Call, sent: Sent, fork: str, items: list[Item] | None) -> tuple[
         code = 400 if refusal is None else refusal.status
         return clients.failures(client, call.route.operation, dict(sorted(failures.items())), code), failures
     if refused:
-        return clients.error(client, 400, refused[0]), failures
+        return clients.error(client, 500 if client == "lodestar" else 400, refused[0]), failures
     if known:
         status, words = known[0]
         return clients.error(client, status, words), failures
