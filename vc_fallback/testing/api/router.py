@@ -139,7 +139,8 @@ def _write(call: Call, reply: Reply, media_type: str) -> Answer:
     if reply.value is not None and media_type == SSZ:
         data = _ssz(*reply.value, overrides)
         if data is not None:
-            return Answer(reply.status, data, headers, SSZ)
+            # An empty list is no byte at all, and has its type all the same.
+            return Answer(reply.status, data, {**headers, "Content-Type": SSZ})
     return Answer(reply.status, dumps(_body(reply, overrides)), headers, JSON)
 
 
