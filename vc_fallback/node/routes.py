@@ -52,7 +52,7 @@ DEPOSIT_CONTRACT = _get("getDepositContract", "/eth/v1/config/deposit_contract",
 
 # Headers and blocks.
 HEADER = _get("getBlockHeader", "/eth/v1/beacon/headers/{block_id}", absent=True, inspects=True)
-# The definition lists no 404 here; Lighthouse answers with it for a slot without a block.
+# The definition lists no 404 here; nodes answer with it for a slot without a block (prysm#13175).
 HEADERS = _get("getBlockHeaders", "/eth/v1/beacon/headers", absent=True, inspects=True)
 BLOCK_ROOT = _get("getBlockRoot", "/eth/v1/beacon/blocks/{block_id}/root", absent=True, inspects=True)
 BLOCK = _get("getBlockV2", "/eth/v2/beacon/blocks/{block_id}", absent=True, ssz=True)
