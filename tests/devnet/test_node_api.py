@@ -44,9 +44,11 @@ SIGNATURE = b"\xc0" + bytes(95)
 """The point at infinity: well-formed, and no signature of anybody."""
 
 
-@pytest.fixture
-def url(healthy_devnet: Devnet) -> str:
-    return healthy_devnet.url(1)
+@pytest.fixture(scope="module")
+def url(devnet: Devnet) -> str:
+    """A node; nothing is done to it here, so that it is enough to mend it once."""
+    devnet.heal()
+    return devnet.url(1)
 
 
 def client(url: str, clock: Clock, looker: Callable[[], Looker] | None = None) -> BeaconNode:
@@ -79,10 +81,12 @@ async def test_every_reading_method_is_answered_or_known_to_be_absent(url: str) 
         # Where there is an older route it stands in.
         failed = {asked.route.operation: asked.words for asked in look.asked if not asked.good}
         replaced = {"postStateValidators", "postStateValidatorBalances", "getProposerDutiesV2", "produceBlockV3"}
-        # A pool may hold nothing for the head's slot yet; that is an answer.
-        pool = {"getAggregatedAttestationV2", "produceSyncCommitteeContribution"}
-        assert failed.keys() - pool == ABSENT - replaced - pool, failed.get("produceBlockV3")
-        assert all(failed[name].startswith("NotFound") for name in pool & failed.keys())
+        # A pool may hold nothing for the head's slot yet, and the node's clock ticks a little later than ours.
+        waits = {name: words for name, words in failed.items() if words.startswith(("NotFound", "FutureSlot"))}
+        assert waits.keys() <= {
+            "getAggregatedAttestationV2", "produceSyncCommitteeContribution", "produceBlockV3", "getProposerDutiesV2",
+        }  # fmt: skip
+        assert failed.keys() - waits.keys() == ABSENT - replaced - {"getAggregatedAttestationV2"}, failed
         asked = len(look.asked)
         requests = sum(asked.attempts for asked in look.asked)
         assert requests >= asked + len(replaced)
@@ -93,12 +97,12 @@ async def test_every_reading_method_is_answered_or_known_to_be_absent(url: str) 
         assert remembered.value.status is None
 
 
-@pytest.fixture
-def validators_url(healthy_devnet: Devnet) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def validators_url(url: str, devnet: Devnet) -> Iterator[str]:
     """The node that the validators use: it alone keeps what aggregators are to aggregate."""
-    healthy_devnet.validator_client([1])
-    yield healthy_devnet.url(1)
-    healthy_devnet.validator_client([0])
+    devnet.validator_client([1])
+    yield url
+    devnet.validator_client([0])
 
 
 async def test_an_aggregate_and_a_contribution_come_when_they_are_there(validators_url: str) -> None:
@@ -117,6 +121,24 @@ async def test_an_aggregate_and_a_contribution_come_when_they_are_there(validato
         assert aggregate.value.content_type == "application/json"
         assert contribution.value.beacon_block_root == data.beacon_block_root
         assert any(contribution.value.aggregation_bits)
+
+
+async def test_a_block_is_made(url: str) -> None:
+    """Q13: by the older route; this node makes one from shortly before its slot on."""
+    async with aclosing(client(url, Clock())) as node:
+        block = None
+        with anyio.fail_after(10):
+            while block is None:
+                slot = Slot((await node.head()).value.slot + 1)
+                with suppress(failures.FutureSlot):
+                    block = await node.produce_block(slot, SIGNATURE, skip_randao_verification=True)
+        assert (block.value.version, block.value.blinded, block.value.content_type) == (
+            "capella",
+            False,
+            "application/json",
+        )
+        assert json.loads(block.value.body)["slot"] == str(slot)
+        assert node.capabilities.lack("produceBlockV3", None) is not None
 
 
 async def test_what_was_published_before_is_known(url: str) -> None:
