@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vc_fallback.base.clock import Clock
-    from vc_fallback.base.errors import (
-        ConfigurationError,
-        FallbackError,
-        NodeError,
-        SubscriptionClosed,
-    )
+    from vc_fallback.base.errors import ConfigurationError, FallbackError, NodeError, SubscriptionClosed
     from vc_fallback.base.signals import (
         DependentRootChanged,
         GenerationChanged,
@@ -49,6 +44,7 @@ if TYPE_CHECKING:
     from vc_fallback.heads.monitor import HeadMonitor, SlotHead
     from vc_fallback.heads.statistics import StreamStatistics
     from vc_fallback.heads.subscription import Subscription, SubscriptionStatistics
+    from vc_fallback.node.capabilities import Capabilities, Lack
     from vc_fallback.node.client import BeaconNode
     from vc_fallback.node.failures import (
         AlreadyKnown,
@@ -58,6 +54,7 @@ if TYPE_CHECKING:
         ConnectError,
         ConnectionLost,
         ConnectTimeout,
+        FutureSlot,
         InsecureConnection,
         ItemFailure,
         Malformed,
@@ -73,11 +70,70 @@ if TYPE_CHECKING:
         ServerError,
         StatusError,
         Unauthorized,
+        UnknownBlock,
         Unreachable,
         UnsupportedEndpoint,
         UnsupportedMediaType,
     )
+    from vc_fallback.node.values.about import (
+        ClientVersion,
+        ClientVersions,
+        DepositContract,
+        ForkVersions,
+        Genesis,
+        NetworkIdentity,
+        PeerCount,
+        Syncing,
+    )
+    from vc_fallback.node.values.aggregation_bits import aggregation_bit_count
+    from vc_fallback.node.values.answers import Duties, OnChain
+    from vc_fallback.node.values.attestation import AttestationData, Checkpoint, SingleAttestation
+    from vc_fallback.node.values.blocks import BeaconBlockHeader, Header, SignedBeaconBlockHeader
+    from vc_fallback.node.values.duties import (
+        AttesterDuty,
+        Liveness,
+        ProposerDuties,
+        ProposerDuty,
+        PtcDuty,
+        SyncCommitteeDuty,
+    )
     from vc_fallback.node.values.encodings import Encodings
+    from vc_fallback.node.values.opaque import Opaque, ProducedBlock
+    from vc_fallback.node.values.operations import (
+        BLSToExecutionChange,
+        ProposerSlashing,
+        SignedBLSToExecutionChange,
+        SignedVoluntaryExit,
+        VoluntaryExit,
+    )
+    from vc_fallback.node.values.payload_attestation import PayloadAttestationData, PayloadAttestationMessage
+    from vc_fallback.node.values.preparations import (
+        BeaconCommitteeSelection,
+        BeaconCommitteeSubscription,
+        ProposerPreferences,
+        ProposerPreparation,
+        SignedProposerPreferences,
+        SignedValidatorRegistration,
+        SyncCommitteeSelection,
+        SyncCommitteeSubscription,
+        ValidatorRegistration,
+    )
+    from vc_fallback.node.values.publication import Publication
+    from vc_fallback.node.values.states import (
+        Committee,
+        FinalityCheckpoints,
+        ListedValidator,
+        SyncCommittees,
+        Validator,
+        ValidatorBalance,
+        ValidatorStatus,
+    )
+    from vc_fallback.node.values.sync_committee import (
+        ContributionAndProof,
+        SignedContributionAndProof,
+        SyncCommitteeContribution,
+        SyncCommitteeMessage,
+    )
     from vc_fallback.observe.jsonl import JsonLines
     from vc_fallback.observe.log import FailureLog
     from vc_fallback.observe.plain import PlainLines
@@ -102,37 +158,60 @@ __all__ = [
     "NETWORKS",
     "AlreadyKnown",
     "AnswerTooLarge",
+    "AttestationData",
+    "AttesterDuty",
+    "BLSToExecutionChange",
     "BadRequest",
     "BaseURL",
+    "BeaconBlockHeader",
+    "BeaconCommitteeSelection",
+    "BeaconCommitteeSubscription",
     "BeaconNode",
     "Candidate",
     "CandidateList",
+    "Capabilities",
     "ChainIdentity",
+    "Checkpoint",
+    "ClientVersion",
+    "ClientVersions",
     "Clock",
     "Closed",
+    "Committee",
     "ConfigurationError",
     "ConnectError",
     "ConnectTimeout",
     "ConnectionLost",
+    "ContributionAndProof",
     "Delivered",
     "DependentRootChanged",
+    "DepositContract",
+    "Duties",
     "Encodings",
     "Epoch",
     "FailureLog",
     "FallbackConfig",
     "FallbackError",
+    "FinalityCheckpoints",
     "Fork",
+    "ForkVersions",
+    "FutureSlot",
     "GenerationChanged",
+    "Genesis",
     "HeadDelivered",
     "HeadMonitor",
     "HeadOutcome",
     "HeadSource",
+    "Header",
     "InsecureConnection",
     "ItemFailure",
     "JsonLines",
+    "Lack",
     "ListChange",
+    "ListedValidator",
+    "Liveness",
     "Malformed",
     "Member",
+    "NetworkIdentity",
     "NodeError",
     "NodeHead",
     "NodeHeadSeen",
@@ -142,11 +221,24 @@ __all__ = [
     "NotFound",
     "NotReady",
     "Observer",
+    "OnChain",
+    "Opaque",
     "Optimistic",
+    "PayloadAttestationData",
+    "PayloadAttestationMessage",
     "PayloadStatus",
     "PayloadTooLarge",
+    "PeerCount",
     "PlainLines",
+    "ProducedBlock",
+    "ProposerDuties",
+    "ProposerDuty",
+    "ProposerPreferences",
+    "ProposerPreparation",
+    "ProposerSlashing",
     "Provenance",
+    "PtcDuty",
+    "Publication",
     "Quarantined",
     "RateLimited",
     "RequestTimeout",
@@ -155,6 +247,13 @@ __all__ = [
     "SemanticError",
     "ServerError",
     "Signal",
+    "SignedBLSToExecutionChange",
+    "SignedBeaconBlockHeader",
+    "SignedContributionAndProof",
+    "SignedProposerPreferences",
+    "SignedValidatorRegistration",
+    "SignedVoluntaryExit",
+    "SingleAttestation",
     "Slot",
     "SlotClock",
     "SlotHead",
@@ -168,47 +267,88 @@ __all__ = [
     "Subscription",
     "SubscriptionClosed",
     "SubscriptionStatistics",
+    "SyncCommitteeContribution",
+    "SyncCommitteeDuty",
+    "SyncCommitteeMessage",
+    "SyncCommitteeSelection",
+    "SyncCommitteeSubscription",
+    "SyncCommittees",
+    "Syncing",
     "TLSSettings",
     "Tier",
     "Unauthorized",
+    "UnknownBlock",
     "Unreachable",
     "UnsupportedEndpoint",
     "UnsupportedMediaType",
+    "Validator",
+    "ValidatorBalance",
+    "ValidatorRegistration",
+    "ValidatorStatus",
+    "VoluntaryExit",
     "Watch",
     "WatchClosed",
     "Watcher",
+    "aggregation_bit_count",
 ]
 
 _HOMES = {
     name: module
     for module, names in {
         "vc_fallback.base.clock": "Clock",
-        "vc_fallback.base.errors": """
-            ConfigurationError FallbackError NodeError SubscriptionClosed
-        """,
+        "vc_fallback.base.errors": "ConfigurationError FallbackError NodeError SubscriptionClosed",
         "vc_fallback.base.signals": """
-            DependentRootChanged GenerationChanged HeadDelivered HeadOutcome NodeHeadSeen Observer
-            NodeQuarantined Signal Started StreamChanged StreamReason StreamState
+            DependentRootChanged GenerationChanged HeadDelivered HeadOutcome NodeHeadSeen NodeQuarantined
+            Observer Signal Started StreamChanged StreamReason StreamState
         """,
         "vc_fallback.base.types": "Epoch HeadSource NodeId PayloadStatus Provenance Role Root Slot Sourced Tier",
         "vc_fallback.base.urls": "BaseURL",
         "vc_fallback.base.watch": "Watch WatchClosed Watcher",
         "vc_fallback.candidates": "Candidate CandidateList ListChange Member TLSSettings",
-        "vc_fallback.chain": "NETWORKS ChainIdentity Fork SlotClock",
+        "vc_fallback.chain": "ChainIdentity Fork NETWORKS SlotClock",
         "vc_fallback.config": "FallbackConfig",
         "vc_fallback.decide.delivery": "Delivered",
         "vc_fallback.decide.ledger": "NodeHead",
         "vc_fallback.heads.monitor": "HeadMonitor SlotHead",
         "vc_fallback.heads.statistics": "StreamStatistics",
         "vc_fallback.heads.subscription": "Subscription SubscriptionStatistics",
+        "vc_fallback.node.capabilities": "Capabilities Lack",
         "vc_fallback.node.client": "BeaconNode",
         "vc_fallback.node.failures": """
-            AlreadyKnown AnswerTooLarge BadRequest Closed ConnectError ConnectTimeout ConnectionLost
+            AlreadyKnown AnswerTooLarge BadRequest Closed ConnectError ConnectTimeout ConnectionLost FutureSlot
             InsecureConnection ItemFailure Malformed NotAcceptable NotFound NotReady Optimistic PayloadTooLarge
             Quarantined RateLimited RequestTimeout SemanticError ServerError StatusError Unauthorized
-            Unreachable UnsupportedEndpoint UnsupportedMediaType
+            UnknownBlock Unreachable UnsupportedEndpoint UnsupportedMediaType
+        """,
+        "vc_fallback.node.values.about": """
+            ClientVersion ClientVersions DepositContract ForkVersions Genesis NetworkIdentity PeerCount Syncing
+        """,
+        "vc_fallback.node.values.aggregation_bits": "aggregation_bit_count",
+        "vc_fallback.node.values.answers": "Duties OnChain",
+        "vc_fallback.node.values.attestation": "AttestationData Checkpoint SingleAttestation",
+        "vc_fallback.node.values.blocks": "BeaconBlockHeader Header SignedBeaconBlockHeader",
+        "vc_fallback.node.values.duties": """
+            AttesterDuty Liveness ProposerDuties ProposerDuty PtcDuty SyncCommitteeDuty
         """,
         "vc_fallback.node.values.encodings": "Encodings",
+        "vc_fallback.node.values.opaque": "Opaque ProducedBlock",
+        "vc_fallback.node.values.operations": """
+            BLSToExecutionChange ProposerSlashing SignedBLSToExecutionChange SignedVoluntaryExit VoluntaryExit
+        """,
+        "vc_fallback.node.values.payload_attestation": "PayloadAttestationData PayloadAttestationMessage",
+        "vc_fallback.node.values.preparations": """
+            BeaconCommitteeSelection BeaconCommitteeSubscription ProposerPreferences ProposerPreparation
+            SignedProposerPreferences SignedValidatorRegistration SyncCommitteeSelection
+            SyncCommitteeSubscription ValidatorRegistration
+        """,
+        "vc_fallback.node.values.publication": "Publication",
+        "vc_fallback.node.values.states": """
+            Committee FinalityCheckpoints ListedValidator SyncCommittees Validator ValidatorBalance
+            ValidatorStatus
+        """,
+        "vc_fallback.node.values.sync_committee": """
+            ContributionAndProof SignedContributionAndProof SyncCommitteeContribution SyncCommitteeMessage
+        """,
         "vc_fallback.observe.jsonl": "JsonLines",
         "vc_fallback.observe.log": "FailureLog",
         "vc_fallback.observe.plain": "PlainLines",

@@ -11,6 +11,7 @@ import time
 import tracemalloc
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from statistics import median
 from typing import Any, cast
@@ -108,7 +109,7 @@ def _serve(pipe: Pipe) -> None:
         loop = asyncio.get_running_loop()
         ports = {}
         for name, answer in _answers().items():
-            server = await loop.create_server(lambda answer=answer: _Server(answer), "127.0.0.1", 0)
+            server = await loop.create_server(partial(_Server, answer), "127.0.0.1", 0)
             ports[name] = server.sockets[0].getsockname()[1]
         pipe.send(ports)
         await loop.run_in_executor(None, pipe.recv)
