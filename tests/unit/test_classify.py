@@ -465,6 +465,8 @@ def test_one_reason_of_all_items_is_the_reason(text: str, kind: type[NodeError])
     """Q12, case 44: Caplin says of each item that it is syncing."""
     error = refused([item(0, text), item(1, text)], items=2)
     assert type(error) is kind
+    if isinstance(error, failures.BadRequest):
+        assert [found.message for found in error.failures] == [text, text]
     assert type(refused([item(0, text)], items=2)) is failures.BadRequest
     assert type(refused([item(0, text), item(1, KNOWN)], items=2)) is failures.BadRequest
     if kind is not failures.BadRequest:
@@ -505,7 +507,9 @@ def test_failures_that_are_no_list_are_none(failed: Any) -> None:
 
 def test_failures_count_only_where_a_list_was_sent_and_with_400() -> None:
     """Prysm names items with 500 that it could not broadcast: that is the node's fault."""
-    assert type(refused([item(0, KNOWN)], items=0)) is failures.BadRequest
+    error = refused([item(0, KNOWN)], items=0)
+    assert type(error) is failures.BadRequest
+    assert not error.failures
     assert type(refused([item(0, "not sent")], items=1, status=500)) is failures.ServerError
 
 
@@ -573,6 +577,8 @@ def test_success_that_says_the_node_had_it(body: bytes, known: bool) -> None:
         {"code": 400, "message": f"failures {SECRET}", "failures": [item(0, f"of {SECRET}")]},
         {"code": 400, "message": f"failures {SECRET}", "failures": [item(0, f"not synced {SECRET}"), item(1, KNOWN)]},
         {"code": 400, "message": "failures", "failures": [item(0, "x " * 508 + SECRET)]},
+        # A URL takes up no room in what is shown.
+        {"code": 400, "message": "failures", "failures": [item(0, f"http://node/{'x' * 1000} {SECRET}")]},
         {"unknown": SECRET},
         b"x " * 2040 + SECRET.encode() * 10,
     ],

@@ -142,6 +142,12 @@ def test_one_text_of_too_many_errors_means_nothing() -> None:
     assert meaning(MULTIPLE + "\n".join(f"Requested slot {number} is in the future" for number in range(257))) is None
 
 
+def test_text_of_several_lines_is_one_text() -> None:
+    """Details of some clients have lines."""
+    assert meaning("Node is syncing - headSlot 7\ncurrentSlot 99") is Meaning.NOT_READY
+    assert meaning("NOT_FOUND: no block\nat slot 9") is Meaning.NOT_FOUND
+
+
 def test_first_text_that_means_something_holds() -> None:
     """Nimbus and Lighthouse put into details what the message leaves open."""
     assert meaning_of(["no words", "BeaconBlock: too old", "not synced"]) is Meaning.REFUSED
