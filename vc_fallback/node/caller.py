@@ -119,8 +119,10 @@ class Caller:
         if body is not None:
             headers = (*headers, ("Content-Type", body.media_type))
         asked = self._clock.now()
+        response: Response | None = None
         try:
-            with anyio.fail_after(limit):
+            # The scope itself: `fail_after` around it is a fifth of what a call costs.
+            with anyio.CancelScope(deadline=asked + limit):
                 response = await self.http.request(
                     route.method,
                     path,
@@ -131,11 +133,13 @@ class Caller:
                     connect_timeout=self.connect_timeout,
                 )
         except TimeoutError:
-            raise failures.RequestTimeout(self.node_id, route.template, f"no answer within {limit:.3g} s") from None
+            response = None  # an injected transport's own
         except httpx.LocalProtocolError as error:
             raise ValueError(f"{route.template}: {printable(str(error))}") from None
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise transport_failure(self.node_id, route.template, error, self.mask) from None
+        if response is None:
+            raise failures.RequestTimeout(self.node_id, route.template, f"no answer within {limit:.3g} s")
         received = self._clock.now()
         if response.status not in success or (body is not None and says_known(response)):
             items = 0 if body is None else body.items
