@@ -14,15 +14,15 @@ class Proposal:
         the payload); 0: as few as there can be.
     :param blinded: its payload comes from a builder: until Fulu the block is blinded, from Gloas on it commits to a
         builder's bid. A request with `builder_boost_factor=0` gets a block of the node's own all the same.
-    :param consensus_value: rewards of the block for its proposer.
-    :param execution_value: what the payload pays; `None` leaves it out.
+    :param consensus_value: rewards of the block for its proposer; `None` leaves it out, a text is sent as it is.
+    :param execution_value: what the payload pays, likewise.
     :param included: whether a Gloas payload comes along when it is asked for.
     :param blobs: how many blobs come with it.
     """
 
     size: int = 0
     blinded: bool = False
-    consensus_value: int = ETHER // 20
-    execution_value: int | None = ETHER // 10
+    consensus_value: int | str | None = ETHER // 20
+    execution_value: int | str | None = ETHER // 10
     included: bool = True
     blobs: int = 0

@@ -39,7 +39,8 @@ def _v3(call: Call) -> Reply:
     headers = {"Eth-Execution-Payload-Blinded": "true" if blinded else "false"}
     if proposal.execution_value is not None:
         members["execution_payload_value"] = headers["Eth-Execution-Payload-Value"] = str(proposal.execution_value)
-    members["consensus_block_value"] = headers["Eth-Consensus-Block-Value"] = str(proposal.consensus_value)
+    if proposal.consensus_value is not None:
+        members["consensus_block_value"] = headers["Eth-Consensus-Block-Value"] = str(proposal.consensus_value)
     return Reply(value=value, version=fork, members=members, headers=headers)
 
 
@@ -69,12 +70,10 @@ def _v4(call: Call) -> Reply:
                 "blobs": bodies.blobs(content),
             }
             value = (types.contents, contents)
-    worth = str(proposal.consensus_value)
-    members = {"consensus_block_value": worth, "execution_payload_included": included}
-    headers = {
-        "Eth-Consensus-Block-Value": worth,
-        "Eth-Execution-Payload-Included": "true" if included else "false",
-    }
+    members: dict[str, object] = {"execution_payload_included": included}
+    headers = {"Eth-Execution-Payload-Included": "true" if included else "false"}
+    if proposal.consensus_value is not None:
+        members["consensus_block_value"] = headers["Eth-Consensus-Block-Value"] = str(proposal.consensus_value)
     return Reply(value=value, version=fork, members=members, headers=headers)
 
 
@@ -136,7 +135,7 @@ def _content(call: Call, slot: int, *, blinded: bool, builder: int | None = None
         extra_data=state.name.encode()[:32],
         blobs=proposal.blobs if since(call.fork(slot), "deneb") else 0,
         builder=builder,
-        value=(proposal.execution_value or 0) // 10**9 if blinded else 0,
+        value=proposal.execution_value // 10**9 if blinded and isinstance(proposal.execution_value, int) else 0,
     )
     if not proposal.size:
         return made
