@@ -21,13 +21,13 @@ from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.background import for_ever, once
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.checks import Checks
-from vc_fallback.heads.nodes import NodeFactory
 from vc_fallback.heads.optimistic import OptimisticPolls
 from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.heads.subscription import OnFull, Subscription
 from vc_fallback.heads.supervisor import Supervisor
 from vc_fallback.heads.watchdog import Watchdog
 from vc_fallback.node.client import BeaconNode
+from vc_fallback.node.factory import NodeFactory
 from vc_fallback.wire.dial import Resolver
 
 IDENTITY_WAIT = 6.0

@@ -88,9 +88,13 @@ class Caller:
         self._slots = slots
         self._quarantined = quarantined
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Close the node's connections; calls under way raise :exc:`~vc_fallback.node.failures.Closed`."""
-        await self.http.aclose()
+        self.http.close()
+
+    async def aclose(self) -> None:
+        """Do as `close`, where something to be awaited is expected."""
+        self.close()
 
     # --- one call
 

@@ -163,11 +163,15 @@ class HTTPClient:
         finally:
             self._streams -= 1
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Close all connections; calls under way and later ones raise `ClientClosed`. An injected transport stays."""
         self._closed = True
         for origin in self._origins.values():
             origin.close()
+
+    async def aclose(self) -> None:
+        """Do as `close`, where something to be awaited is expected."""
+        self.close()
 
     def statistics(self) -> Statistics:
         """Return the present numbers."""

@@ -1,6 +1,6 @@
 """What names validators in requests: their indices, their public keys, their statuses."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 from vc_fallback.node.scalars import uint64
@@ -28,15 +28,18 @@ def write_validator_ids(values: Iterable[ValidatorId]) -> list[str]:
 
     :raises ValueError: as for one; also for one key in the place of several.
     """
-    return _each_once(values, write_validator_id)
+    return list(dict.fromkeys(map(write_validator_id, _several(values))))
 
 
 def write_indices(values: Iterable[int]) -> list[str]:
-    """Write indices, each once, in their order.
+    """Write indices, each once, in their order: a thousand at each request of duties.
 
     :raises ValueError: for anything that is no index.
     """
-    return _each_once(values, lambda value: str(uint64(value)))
+    found = _several(values)
+    if found and (set(map(type, found)) != {int} or min(found) < 0 or max(found) >= 2**64):
+        raise ValueError("an index is a number from 0 to 2^64−1")
+    return list(dict.fromkeys(map(str, found)))
 
 
 def write_statuses(values: Iterable[str]) -> list[str]:
@@ -44,11 +47,11 @@ def write_statuses(values: Iterable[str]) -> list[str]:
 
     :raises ValueError: for one text in the place of several.
     """
-    return _each_once(values, str)
+    return list(dict.fromkeys(map(str, _several(values))))
 
 
-def _each_once(values: Iterable[T], write: Callable[[T], str]) -> list[str]:
-    # Their elements are numbers and texts too: 48 validators for one key.
+def _several(values: Iterable[T]) -> list[T]:
+    # The elements of one key or text are numbers and texts too: 48 validators for one.
     if isinstance(values, bytes | str):
         raise ValueError("one key or text in the place of several")
-    return list(dict.fromkeys(map(write, values)))
+    return list(values)
