@@ -32,6 +32,16 @@ What a node can do: `refuse`/`listen`, `kill`/`restart`, `freeze`/`thaw`, `vanis
 each event, …). `node.opens`, `node.streams`, `node.max_streams`, `node.requests` and `node.request_counts` say what
 happened.
 
+A node answers everything that a validator client asks of the Beacon API, in JSON and SSZ, from the same chain: states
+and validators (`net.chain.registry`), duties with dependent roots that fit its head events, attestation data, blocks to
+propose, aggregates of what was published on it. `SimulatedChain(forks={"deneb": 0, "electra": 5}, validators=…)` says
+which forks hold when. `node.state.proposal = Proposal(size=1_000_000, blinded=True, execution_value=2 * ETHER)` is the
+block it proposes. `node.published` and `node.prepared` hold what it was sent, as :class:`Submission`;
+`inject(path, Refusal("invalid signature", items=(0, 2)))` refuses items, `Refusal(status=202)` sends a block on without
+importing it; `hear` makes a duplicate of what was published elsewhere. `node.manners` (:class:`Manners`) says how it
+deals with requests: as which client, with SSZ or without, which routes it has not got, what it does with duplicates,
+how much it checks. `MISSING_IN_LODESTAR_1_5` are the routes of one that is old.
+
 pytest finds the fixtures `simulated_devnet` (makes devnets) and `virtual_time_backend` (gives anyio's plugin virtual
 time) by itself once this package is installed.
 """

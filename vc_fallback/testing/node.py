@@ -1,7 +1,6 @@
 """A simulated beacon node: a real HTTP server on loopback, as tasks of the caller's event loop, that fails on cue."""
 
-from collections import Counter
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -21,8 +20,8 @@ from vc_fallback.testing.proposal import Proposal
 from vc_fallback.testing.responder import Responder
 from vc_fallback.testing.server import Connection, Server
 from vc_fallback.testing.state import NodeState
-from vc_fallback.testing.streams import EventStream, StreamRecord
 from vc_fallback.testing.tasks import background_tasks
+from vc_fallback.testing.witness import Witness
 
 _VERSIONS: dict[FramingName, tuple[str, UnknownTopics]] = {
     "lighthouse": ("Lighthouse/v8.0.0-simulated", "spec"),
@@ -33,7 +32,7 @@ _VERSIONS: dict[FramingName, tuple[str, UnknownTopics]] = {
 }
 
 
-class SimulatedNode:
+class SimulatedNode(Witness):
     """One beacon node. `async with SimulatedNode(chain) as node:` serves it at `node.url` until the body ends.
 
     All times are those of the event loop, so it runs in virtual time too. Everything that can be given here can be
@@ -118,87 +117,6 @@ class SimulatedNode:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         return await self._running.__aexit__(kind, error, traceback)
-
-    # What it is, and what happened to it.
-
-    @property
-    def url(self) -> str:
-        """Where it listens, `http://host:port`; known once it runs."""
-        return self._server.url
-
-    @property
-    def port(self) -> int:
-        """Its port."""
-        return self._server.port
-
-    @property
-    def chain(self) -> SimulatedChain:
-        """The chain it follows."""
-        return self.state.chain
-
-    @property
-    def head(self) -> SimulatedBlock:
-        """The head it has now."""
-        return self.state.head
-
-    @property
-    def manners(self) -> Manners:
-        """How it deals with requests."""
-        return self.state.manners
-
-    @property
-    def published(self) -> Sequence[Submission]:
-        """What was published on it, refused things among them (the newest 10,000), oldest first."""
-        return self.state.pool.published
-
-    @property
-    def prepared(self) -> Sequence[Submission]:
-        """What it was sent to prepare it: subscriptions, fee recipients, registrations, preferences, selections."""
-        return self.state.pool.prepared
-
-    @property
-    def latency(self) -> float:
-        """Seconds before each answer."""
-        return self._responder.latency
-
-    @latency.setter
-    def latency(self, seconds: float) -> None:
-        self._responder.latency = seconds
-
-    @property
-    def requests(self) -> Sequence[Request]:
-        """The newest requests (10,000 at most), those for events among them, oldest first."""
-        return self._responder.requests
-
-    @property
-    def request_counts(self) -> Counter[str]:
-        """How many requests there were, by path (the first 10,000 paths)."""
-        return self._responder.counts
-
-    @property
-    def opens(self) -> tuple[StreamRecord, ...]:
-        """The records of all requests for events, refused and unanswered ones among them, oldest first."""
-        return tuple(self.broadcast.opens)
-
-    @property
-    def streams(self) -> tuple[EventStream, ...]:
-        """The event streams that are open now."""
-        return self.broadcast.streams
-
-    @property
-    def max_streams(self) -> int:
-        """The most event streams that were ever open at once."""
-        return self.broadcast.max_open
-
-    @property
-    def connections(self) -> int:
-        """How many connections are open now."""
-        return len(self._server.connections)
-
-    @property
-    def accepted(self) -> int:
-        """How many connections it ever accepted."""
-        return self._server.accepted
 
     # Faults of the whole node.
 
