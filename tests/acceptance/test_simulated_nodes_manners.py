@@ -9,8 +9,15 @@ import pytest
 from tests.acceptance.raw_client import Reply, fetch
 from tests.acceptance.simulated_api import RANDAO
 from tests.conformance.openapi import JSON, SSZ
-from vc_fallback.testing import MISSING_IN_LODESTAR_1_5, Refusal, SimulatedChain, SimulatedNode
-from vc_fallback.testing.api.router import ROUTES
+from vc_fallback.testing import (
+    MISSING_IN_LODESTAR_1_5,
+    Manners,
+    Refusal,
+    Request,
+    SimulatedChain,
+    SimulatedNode,
+)
+from vc_fallback.testing.api.router import ROUTES, answer
 from vc_fallback.testing.framings import FramingName
 
 pytestmark = pytest.mark.anyio
@@ -167,3 +174,22 @@ async def test_a_refusal_heals_with_the_rest() -> None:
         node.heal()
         assert (await post(node, target, body, Content_Type=JSON)).status == 200
         assert [one.status for one in node.prepared] == [503, 200]
+
+
+async def test_no_request_breaks_a_node() -> None:
+    """Every route with nonsense in its path, its query and its body is answered, with a status for it."""
+    words = ["", "x", "-1", "0", "33", str(2**64 - 1), str(2**64), "0x", "0x" + "00" * 32, "head", "%00", "1e3"]
+    names = ["slot", "epoch", "index", "committee_index", "id", "randao_reveal", "parent_root", "beacon_block_root"]
+    bodies = [b"", b"null", b"[]", b"{}", b"[[]]", b"[{}]", b'["1"]', b"\xff" * 300, b"[" * 5000, b"\x04\0\0\0" * 99]
+    for fork in ("phase0", "deneb", "fulu", "gloas"):
+        state = SimulatedNode(SimulatedChain(forks={fork: 0})).state
+        for client in ("lighthouse", "prysm", "teku", "nimbus", "lodestar"):
+            state.manners = Manners(client, checks="all" if client != "prysm" else "form")
+            for route in ROUTES:
+                for number, word in enumerate(words):
+                    target = "/".join(word if part.startswith("{") else part for part in route.template.split("/"))
+                    target += f"?{names[number % 8]}={word}&{names[(number + 3) % 8]}=1"
+                    told = {"content-type": (JSON, SSZ)[number % 2], "accept": SSZ, "eth-consensus-version": fork}
+                    body = bodies[number % len(bodies)]
+                    request = Request(route.method, target, "HTTP/1.1", told, body, 0.0, 1)
+                    assert 200 <= answer(state, request).status <= 503, (route.operation, word)

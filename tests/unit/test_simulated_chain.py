@@ -1,13 +1,13 @@
 """The simulated chain by itself: the same for the same seed, and right by the definitions."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.types import ZERO_ROOT, PayloadStatus, Root
-from vc_fallback.testing import SimulatedChain, events, run_in_virtual_time
+from vc_fallback.testing import Answer, SimulatedChain, events, pool, run_in_virtual_time
 
 T = TypeVar("T")
 
@@ -153,3 +153,30 @@ def test_history_is_bounded() -> None:
         return chain.kept
 
     assert with_chain(use, slots_per_epoch=8) < 4200
+
+
+def test_records_are_bounded_by_number_and_by_their_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 6: of big blocks fewer are kept, the newest always."""
+    monkeypatch.setattr(pool, "RECORDS", 5)
+    monkeypatch.setattr(pool, "RECORDED", 1000)
+    records: pool.Records[Any] = pool.Records()
+    for size in (100, 200, 300, 1, 2, 3, 4):
+        records.append(Answer(body=bytes(size)))
+    assert [len(record.body) for record in records] == [300, 1, 2, 3, 4]
+    records.append(Answer(body=bytes(998)))
+    assert [len(record.body) for record in records] == [998]
+    records.append(Answer(body=bytes(5000)))
+    assert [len(record.body) for record in records] == [5000]
+
+
+def test_validators_on_duty_are_those_who_are_active() -> None:
+    def use(chain: SimulatedChain) -> None:
+        chain.registry.change(3, exit_epoch=7)
+        chain.registry.change(4, activation_epoch=8)
+        for epoch, missing in ((6, {4}), (7, {3, 4}), (8, {3})):
+            committees = chain.shuffling.committees(epoch, chain.dependent_root(epoch))
+            on_duty = {one for slot in committees for committee in slot for one in committee}
+            assert set(range(20)) - on_duty == missing
+            assert all(chain.proposer(epoch * 8 + slot) in on_duty for slot in range(8))
+
+    with_chain(use, slots_per_epoch=8, validators=20)

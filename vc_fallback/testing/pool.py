@@ -3,13 +3,16 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 RECORDS = 10_000
 """How many of the newest records are kept."""
+
+RECORDED = 256 * 1024 * 1024
+"""Bytes of bodies that are kept with them."""
 
 _KEPT = 65_536
 """Entries of each pool; the oldest leave first."""
@@ -50,6 +53,32 @@ class Submission:
         return self.status < 300 or len(self.failures) < self.items
 
 
+class WithBody(Protocol):
+    """What came with a body."""
+
+    @property
+    def body(self) -> bytes:
+        """Byte for byte."""
+
+
+R = TypeVar("R", bound=WithBody)
+
+
+class Records(deque[R], Generic[R]):
+    """The newest records, as many as there may be and as their bodies leave room for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bytes = 0
+
+    def append(self, record: R, /) -> None:
+        """Keep one more."""
+        super().append(record)
+        self._bytes += len(record.body)
+        while len(self) > RECORDS or (self._bytes > RECORDED and len(self) > 1):
+            self._bytes -= len(self.popleft().body)
+
+
 class Bounded(dict[K, V], Generic[K, V]):
     """A dict that forgets its oldest entries."""
 
@@ -78,8 +107,8 @@ class Pool:
     produced: Bounded[bytes, dict[str, Any]] = field(default_factory=Bounded)
     fee_recipients: Bounded[int, bytes] = field(default_factory=Bounded)
     seen: Bounded[int, set[int]] = field(default_factory=Bounded)
-    published: deque[Submission] = field(default_factory=lambda: deque(maxlen=RECORDS))
-    prepared: deque[Submission] = field(default_factory=lambda: deque(maxlen=RECORDS))
+    published: Records[Submission] = field(default_factory=Records)
+    prepared: Records[Submission] = field(default_factory=Records)
 
     def saw(self, epoch: int, validator: int) -> None:
         """Take note that a validator did something in an epoch."""

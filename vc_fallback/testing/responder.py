@@ -1,6 +1,6 @@
 """Answers the requests of a simulated node: keeps them on record, lets faults meet them, else answers properly."""
 
-from collections import Counter, deque
+from collections import Counter
 
 import anyio
 
@@ -8,6 +8,7 @@ from vc_fallback.testing.api import router
 from vc_fallback.testing.broadcast import RECORDS, Broadcast
 from vc_fallback.testing.faults import EVENTS, Cut, Delay, Fault, Faults, Hang, Refusal, StreamHeaders
 from vc_fallback.testing.http import Answer, Request
+from vc_fallback.testing.pool import Records
 from vc_fallback.testing.server import Connection, Server
 from vc_fallback.testing.state import NodeState
 from vc_fallback.testing.streams import StreamRecord
@@ -21,7 +22,7 @@ class Responder:
 
     def __init__(self, state: NodeState, server: Server, broadcast: Broadcast, faults: Faults, latency: float) -> None:
         self.latency = latency
-        self.requests: deque[Request] = deque(maxlen=RECORDS)
+        self.requests: Records[Request] = Records()
         self.counts: Counter[str] = Counter()
         self._state = state
         self._server = server
