@@ -154,7 +154,7 @@ async def test_blocks_hash_to_the_roots_that_headers_tell() -> None:
                 told = await data(node, "getBlockHeader", place=place)
                 whole = types.signed.from_json(await data(node, "getBlockV2", place=place))
                 assert "0x" + types.block.root(whole["message"]).hex() == told["root"]
-                body = types.block.fields["body"].root(whole["message"]["body"])
+                body = types.body.root(whole["message"]["body"])
                 assert "0x" + body.hex() == told["header"]["message"]["body_root"]
                 if not since(fork, "gloas"):
                     blinded = types.signed_blinded.from_json(await data(node, "getBlindedBlock", place=place))

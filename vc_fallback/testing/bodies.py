@@ -47,10 +47,7 @@ class Content:
 
 def body(preset: Preset, fork: str, content: Content) -> Body:
     """Return a whole body: with its payload, or in Gloas with the bid for it."""
-    types = block_types(preset, fork)
-    fields = types.block.fields["body"]
-    assert isinstance(fields, Container)  # noqa: S101 - the type is known by its name alone
-    made: Body = {**_empty(fields)}
+    made: Body = {**_empty(block_types(preset, fork).body)}
     made["randao_reveal"] = content.randao_reveal or _made_up(content, "randao", 96)
     made["graffiti"] = content.graffiti
     if "execution_payload" in made:
@@ -65,13 +62,11 @@ def body(preset: Preset, fork: str, content: Content) -> Body:
 def body_root(preset: Preset, fork: str, made: Body) -> bytes:
     """Return the root of a body; what is empty in every block is hashed once."""
     types = block_types(preset, fork)
-    fields = types.block.fields["body"]
-    assert isinstance(fields, Container)  # noqa: S101 - as above
-    known = _known_roots(fields, made)
+    known = _known_roots(types.body, made)
     if "execution_payload" in made:
         inside = made["execution_payload"]
         known["execution_payload"] = types.payload.root(inside, _known_roots(types.payload, inside))
-    return fields.root(made, known)
+    return types.body.root(made, known)
 
 
 def payload(preset: Preset, fork: str, content: Content) -> Body:

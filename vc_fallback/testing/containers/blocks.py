@@ -62,6 +62,7 @@ class BlockTypes:
     """
 
     block: Container
+    body: Container
     blinded: Container
     payload: Container
     payload_header: Container
@@ -118,6 +119,7 @@ def block_types(preset: Preset, fork: str) -> BlockTypes:
         signed_contents = Container(signed_block=signed(block), kzg_proofs=proofs, blobs=BLOBS)
     return BlockTypes(
         block=block,
+        body=body,
         blinded=_block(blinded),
         payload=payload,
         payload_header=header,
