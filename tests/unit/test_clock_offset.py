@@ -47,6 +47,8 @@ def test_all_early_alike_is_our_own_clock() -> None:
     assert clocks.verdict(A) == ClockVerdict(-0.6, "", "")
     assert clocks.verdict(B) == ClockVerdict(-0.7, "", "")
     assert clocks.verdict(C).lowers == "a head came 0.80 s before its slot"
+    assert watch([[-0.6, -0.7], [1.0, 1.0]]).ours(), "for the next slots too"
+    assert watch([[-0.2, -0.2]]).ours() == ""
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,15 @@ def test_future_slot_answers_warn() -> None:
     assert clocks.verdict(B).warning != ""
 
 
+@pytest.mark.parametrize(("nodes", "sayers", "ours"), [(1, 1, False), (2, 2, True), (3, 1, False), (4, 2, False)])
+def test_whose_future_it_is(nodes: int, sayers: int, ours: bool) -> None:
+    """N8: of one node nobody knows; of several it is ours where more than half say so."""
+    clocks = watch([[1.0] * nodes])
+    for node_id in NAMES[:sayers]:
+        clocks.future_slot(node_id, Slot(0))
+    assert bool(clocks.ours()) is ours
+
+
 def test_what_is_odd_is_told_once_and_again_when_it_comes_back() -> None:
     """N8, rule 6: a clock that is off makes no line for each slot."""
     clocks = ClockWatch(ClockPolicy())
@@ -139,5 +150,5 @@ def test_slots_that_are_not_over_are_bounded() -> None:
     for slot in range(1000):
         clocks.head(A, Slot(slot), -1.0)
         clocks.head(B, Slot(slot), 1.0)
-    assert len(clocks._open) == 4
+    assert sorted(clocks._open) == [996, 997, 998, 999]
     assert clocks.judge(Slot(1000)) == [A]

@@ -84,6 +84,16 @@ def test_a_split_is_shown_until_it_is_over() -> None:
     assert len(nodes.splits) == 0
 
 
+def test_splits_are_shown_newest_first() -> None:
+    """N3."""
+    nodes = Consistency()
+    nodes.head(C, Slot(103), root("c"))
+    show(nodes, 102, "x", "y")
+    nodes.head(D, Slot(103), root("d"))
+    nodes.judge()
+    assert [split.slot for split in nodes.splits] == [103, 102]
+
+
 def test_missed_slots_repeat_nothing() -> None:
     """N3: a slot in which nobody has a new head is none of the two."""
     nodes = Consistency()
@@ -157,6 +167,8 @@ def test_a_verdict_of_three_does_not_outlive_the_third() -> None:
     assert nodes.inconsistent(C)
     nodes.forget(B)
     assert show(nodes, 102, "x", None, "y") == [Judged(C, "")]
+    assert show(nodes, 103, "x", "x", "y") == [], "it begins anew"
+    assert [judged.node_id for judged in show(nodes, 104, "x", "x", "y")] == [C]
 
 
 def test_a_reorg_of_everyone_blames_nobody() -> None:
@@ -211,6 +223,12 @@ def test_the_block_that_a_chain_has_at_a_slot(
     )
 
 
+def test_the_slot_of_a_header_is_truer_than_a_node_s_word() -> None:
+    """N3: a block is before its child, which is at 105 whatever the node says."""
+    branches = chain(("e", 105, "d"))
+    assert branches.at(root("e"), Slot(110), Slot(104), root("?")) == (root("d"), None)
+
+
 def test_links_are_bounded_and_loops_end() -> None:
     """Rule 6: whatever headers come."""
     branches = Branches()
@@ -236,7 +254,7 @@ def test_different_finalized_roots_of_one_epoch_are_told_once() -> None:
     assert finality.finalized(C, Epoch(10), root("z")) is None, "it joins one side"
     assert finality.conflicts == (FinalityConflict(Epoch(10), {root("x"): (A,), root("z"): (B, C)}),)
     for _ in range(3):
-        finality.finalized(C, Epoch(10), root("x"))
+        assert finality.finalized(C, Epoch(10), root("x")) is None
         assert finality.finalized(C, Epoch(10), root("z")) is None
     finality.forget(A)
     assert not finality.conflicts
@@ -247,6 +265,8 @@ def test_before_finality_nobody_disagrees() -> None:
     finality = Finality()
     assert finality.finalized(A, Epoch(0), ZERO_ROOT) is None
     assert finality.finalized(B, Epoch(0), root("genesis")) is None
+    assert finality.finalized(C, Epoch(0), root("its state")) is None
+    assert finality.finalized(D, Epoch(5), root("x")) is None
     assert finality.finalized(C, Epoch(5), ZERO_ROOT) is None
     assert not finality.conflicts
 

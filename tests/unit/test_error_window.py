@@ -37,7 +37,8 @@ def test_what_counts(errors: list[tuple[float, float]], now: float, count: int) 
 def test_when_there_are_no_longer_too_many() -> None:
     """N3: as soon as the fifth last is out of the window."""
     window = ErrorWindow(limit=2, window=60.0)
-    window.add(0.0, 1.0)
+    assert window.add(0.0, 1.0)
+    assert not window.add(0.5, 2.0)
     assert window.relents(1.0) == 0.0
     window.add(10.0, 11.0)
     assert window.relents(20.0) == 41.0

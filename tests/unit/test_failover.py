@@ -219,6 +219,20 @@ def test_a_node_that_does_not_answer_is_left_for_any_that_does() -> None:
     world.at(0.0, p1=DOWN, p2=DOWN, f1=DOWN)
     assert world.at(1.0, p1=DOWN, p2=DOWN, f1={**BEHIND, "unhealthy": "20 slots behind the tip"}) == F1
     assert world.at(2.0, p1=DOWN, p2=UNSTEADY, f1=DOWN) == P2
+    assert world.at(3.0, p1=DOWN, p2=None, f1=DOWN) == P1, "nobody answers"
+    assert world.at(4.0, p1=DOWN, p2=None, f1={**BEHIND, "unhealthy": "20 slots behind the tip"}) == F1
+
+
+def test_the_node_that_has_the_duties_is_asked_first() -> None:
+    """N9: also while one that ranks higher is not given them back yet; the others follow by rank."""
+    world = World()
+    world.at(0.0)
+    assert world.order == (P1, P2, F1)
+    world.at(10.0, p1=DOWN, p2=DOWN)
+    world.at(11.0, p2=DOWN)
+    assert world.order == (F1, P1, P2)
+    world.at(12.0)
+    assert world.order == (F1, P1, P2)
 
 
 def test_the_least_bad_is_left_at_once_for_a_steady_one_and_else_after_the_dwell() -> None:
@@ -282,6 +296,7 @@ def test_a_drained_node_comes_back_by_itself() -> None:
     drains = Drains()
     drains.drain(P1, 600.0)
     drains.drain(P2, 500.0)
+    assert drains.next_end == 500.0
     assert drains.resume(P2)
     assert not drains.resume(P2)
     assert (drains.left(P1, 100.0), drains.left(P2, 100.0), drains.next_end) == (500.0, 0.0, 600.0)
@@ -294,6 +309,9 @@ def test_a_drained_node_comes_back_by_itself() -> None:
         world.at(float(now), p1={"drained": f"for {left:.0f} s"} if left else GOOD)
     assert world.told[1:] == [(1.0, FAILOVER, P1, P2), (601.0, FAILBACK, P2, P1)]
     assert drains.next_end is None
+    drains.drain(P1, 800.0)
+    assert drains.ended(799.9) == ()
+    assert drains.ended(800.0) == (P1,), "at the very moment that was named"
 
 
 def test_with_real_health_a_node_is_killed_and_restarted() -> None:

@@ -191,7 +191,7 @@ def test_errors_in_the_window_make_it_unhealthy_and_let_it_recover_when_they_are
     """N3: 5 in 60 s; a check is not good while the limit is broken."""
     health = node()
     for number in range(5):
-        assert health.state is HEALTHY
+        assert (health.state, health.suspect) == (HEALTHY, "")
         health.request_failed(10.0 * number + 1, "500", started=10.0 * number, transport=False)
     assert (health.state, health.reason) == (UNHEALTHY, HealthReason.ERRORS)
     assert not health.suspect
@@ -215,6 +215,14 @@ def test_a_slow_node_is_unhealthy_and_recovers_when_its_slow_answers_are_forgott
     assert health.state is UNHEALTHY
     good(health, 62.0 + POLICY.latency_memory)
     assert health.state is RECOVERING
+
+
+def test_a_node_at_the_limit_is_not_slow() -> None:
+    """N3: above a limit."""
+    health = node()
+    for number in range(10):
+        health.duty_answered(float(number), 3.0)
+    assert health.state is HEALTHY
 
 
 def test_slowness_can_be_switched_off() -> None:
@@ -260,11 +268,28 @@ def test_a_head_between_checks_ends_steadiness_too() -> None:
         assert not health.steady
         health.seen(12.0 * number + 3, optimistic=True)
         health.seen(12.0 * number + 6, optimistic=False)
-    for number in range(6, 9):
-        good(health, 12.0 * number)
+    assert steadies(health, 80.0) == [False, False, False, True]
+    health.seen(98.0, lag=1, optimistic=False)
     assert health.steady
+
+
+def steadies(health: NodeHealth, now: float) -> list[bool]:
+    """Make three good checks and say before and after each whether the node is steady."""
+    found = [health.steady]
+    for number in range(3):
+        good(health, now + number)
+        found.append(health.steady)
+    return found
+
+
+def test_a_failure_ends_steadiness() -> None:
+    """N9: of a request or of a check."""
+    health = node()
+    steadies(health, 0.0)
     health.request_failed(100.0, "refused", started=100.0, transport=True)
-    assert not health.steady
+    assert steadies(health, 102.0) == [False, False, False, True]
+    refused(health, 110.0)
+    assert steadies(health, 112.0) == [False, False, False, True]
 
 
 def test_one_recovery_check_is_enough_where_that_is_set() -> None:

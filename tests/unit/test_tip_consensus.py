@@ -22,6 +22,7 @@ def heights(*slots: int, served: bool = True, settle: float = 0.0) -> Heights:
         pytest.param((1000, 1002, 1002), 1002, 1002, [2, 0, 0], id="1"),
         pytest.param((990, 1000, 1000), 1000, 1000, [10, 0, 0], id="3"),
         pytest.param((1000, 1005, 998), 1001, 1000, [0, None, 2], id="5: 1005 is discarded, 1000 is served"),
+        pytest.param((1003, 1002, 998), 1001, 1002, [None, 0, 4], id="one slot beyond the clock is not discarded"),
         pytest.param((1000,), 1000, 1000, [0], id="one: its own"),
         pytest.param((900,), 1000, 900, [0], id="one: however far behind the clock"),
         pytest.param((1000, 990), 1000, 1000, [0, 10], id="two: the higher"),
@@ -72,6 +73,14 @@ def test_a_number_in_node_syncing_is_no_header() -> None:
     assert known.tip(4.0, Slot(1000)) == 998, "it went back: that header is no longer its head"
 
 
+def test_where_only_numbers_are_known_they_are_enough() -> None:
+    """N5: three nodes whose streams are all silent."""
+    known = heights(998, 999, 997, served=False)
+    known.saw(C, Slot(1000), 1.0, served=False)
+    assert known.tip(1.0, Slot(1000)) == 999
+    assert known.lag(A, 1.0, Slot(1000)) == 1
+
+
 def test_the_latest_head_counts_not_the_highest() -> None:
     """H7: a node that goes back is behind."""
     known = heights(1000, 1000, 1000)
@@ -118,6 +127,7 @@ def test_heads_beyond_the_clock_are_the_fault_of_few_nodes_or_of_the_clock() -> 
     assert heights(1005, 1000, 998).beyond_clock(Slot(1001)) == {A}
     assert heights(1005, 1006, 998).beyond_clock(Slot(1001)) == set()
     assert heights(1005, 1000).beyond_clock(Slot(1001)) == set()
+    assert heights(1003, 1000, 998).beyond_clock(Slot(1001)) == {A}
     assert heights(1002, 1000, 998).beyond_clock(Slot(1001)) == set()
 
 

@@ -21,6 +21,12 @@ class ErrorWindow:
         self.window = window
         self._ends: deque[float] = deque(maxlen=limit)
 
+    def use(self, limit: int, window: float) -> None:
+        """Take other limits; what is counted stays."""
+        if limit != self.limit:
+            self._ends = deque(self._ends, maxlen=limit)
+        self.limit, self.window = limit, window
+
     def add(self, started: float, ended: float) -> bool:
         """Take an error of a request; return whether it counts.
 

@@ -104,6 +104,12 @@ class NodeHealth:
         self.history: deque[HealthTransition] = deque(maxlen=MOST_TRANSITIONS)
         self._sound = 0
 
+    def use(self, policy: HealthPolicy) -> None:
+        """Take other limits: those of a chain that has become known."""
+        self.policy = policy
+        self.errors.use(policy.most_errors, policy.error_window)
+        self.sync_latency.memory = self.duty_latency.memory = policy.latency_memory
+
     # --- verdicts
 
     @property
