@@ -309,9 +309,14 @@ def test_a_drained_node_comes_back_by_itself() -> None:
         world.at(float(now), p1={"drained": f"for {left:.0f} s"} if left else GOOD)
     assert world.told[1:] == [(1.0, FAILOVER, P1, P2), (601.0, FAILBACK, P2, P1)]
     assert drains.next_end is None
+
+
+def test_a_drain_ends_at_the_very_moment_that_was_named() -> None:
+    """N11."""
+    drains = Drains()
     drains.drain(P1, 800.0)
-    assert drains.ended(799.9) == ()
-    assert drains.ended(800.0) == (P1,), "at the very moment that was named"
+    drains.drain(P2, 900.0)
+    assert [drains.ended(now) for now in (799.9, 800.0, 800.1, 900.0)] == [(), (P1,), (), (P2,)]
 
 
 def test_with_real_health_a_node_is_killed_and_restarted() -> None:
