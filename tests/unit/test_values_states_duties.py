@@ -391,7 +391,7 @@ def test_dependent_root_must_be_there_where_the_api_has_it() -> None:
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
 @pytest.mark.parametrize("kind", ROWS)
 def test_answers_in_the_plainest_form_are_read_the_quick_way(kind: type[Row], separators: tuple[str, str]) -> None:
-    """A thousand attester duties in 1.4 ms instead of 2.8."""
+    """A thousand attester duties in 1.1 ms instead of 2.7."""
     rows = [ROWS[kind]] * 1000
     body = json.dumps(json.loads(around(rows, finalized=True)), separators=separators).encode()
     found = read_plain(list[kind], body)  # type: ignore[valid-type]
@@ -401,6 +401,7 @@ def test_answers_in_the_plainest_form_are_read_the_quick_way(kind: type[Row], se
 
 
 tokens = st.one_of(
+    st.from_regex(r'"?[1-9][0-9]?[eE][+]?[0-9]{1,2}"?', fullmatch=True),
     st.sampled_from(ODD_TOKENS),
     st.from_regex(r'"?[-+ ]?[0-9]{1,3}[.eE+_]?[-+]?[0-9]{0,2}"?', fullmatch=True),
     st.integers(0, 2**65).map(str),
@@ -420,7 +421,7 @@ members = st.dictionaries(
 @given(
     number=tokens,
     place=st.sampled_from(NUMBERS),
-    extra=members,
+    extra=st.one_of(st.just({}), members),
     blanks=st.sampled_from(["", " ", "\n", "\t"]),
     raw=st.booleans(),
 )

@@ -1,4 +1,4 @@
-"""Values that come by the thousand: read by msgspec, in less than half the time that pydantic takes for them.
+"""Values that come by the thousand: read by msgspec, in two fifths of the time that pydantic takes for them.
 
 Only the plainest form is read so: numbers below 2^63, nothing in the answer that may be a fraction, an exponent or a
 sign, no members but those that are known (what msgspec passes over it does not check: its UTF-8, its depth). Whatever
@@ -9,6 +9,7 @@ an answer in the plainest form, pydantic takes as well, and as the same value.
 from binascii import unhexlify
 from collections.abc import Callable
 from functools import cache
+from operator import truth
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_type_hints
 
 import msgspec
@@ -27,18 +28,16 @@ Number = Annotated[int, UInt(64), _BELOW_2_63]
 SlotOfRow = Annotated[Slot, UInt(64), _BELOW_2_63]
 
 
-class _StandIn(type):
-    """The type of classes in whose place msgspec takes what :func:`_convert` makes, be it of another class."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return True
-
-
 if TYPE_CHECKING:
     Key = bytes
     _Root = bytes
-    _Flag = bool
 else:
+
+    class _StandIn(type):
+        """The type of classes in whose place msgspec takes the bytes that :func:`_convert` makes."""
+
+        # A method written in Python would be a tenth of the time of a row.
+        __instancecheck__ = truth
 
     class Key(metaclass=_StandIn):
         """Of rows: a public key, 48 bytes."""
@@ -51,9 +50,6 @@ else:
 
     class _Root(metaclass=_StandIn):
         length = 32
-
-    class _Flag(metaclass=_StandIn):
-        length = 0
 
 
 class Row(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -79,8 +75,8 @@ class Answer(msgspec.Struct, Generic[T], frozen=True, forbid_unknown_fields=True
 
     data: T
     dependent_root: _Root | None = None
-    execution_optimistic: _Flag | None = None
-    finalized: _Flag | None = None
+    execution_optimistic: Any = None
+    finalized: Any = None
 
 
 def read_plain(kind: Any, body: bytes) -> Any:  # noqa: ANN401 - a type made of rows; an `Answer` with it
@@ -88,9 +84,11 @@ def read_plain(kind: Any, body: bytes) -> Any:  # noqa: ANN401 - a type made of 
     if not _plain(body):
         return None
     try:
-        return _reader(kind)(body)
+        found = _reader(kind)(body)
     except (ValueError, RecursionError):
         return None
+    # As booleans, msgspec would take them from texts and numbers too.
+    return found if _is_flag(found.execution_optimistic) and _is_flag(found.finalized) else None
 
 
 @cache
@@ -99,13 +97,13 @@ def _reader(kind: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - a type
     return msgspec.json.Decoder(Answer[kind], strict=False, dec_hook=_convert).decode
 
 
-def _convert(kind: Any, value: Any) -> Any:  # noqa: ANN401 - a stand-in and a value of JSON
-    length = kind.length
-    if length:
-        if type(value) is str and len(value) == 2 + 2 * length and value[:2] == "0x":
-            return unhexlify(value[2:])
-    elif value is True or value is False:
-        return value
+def _is_flag(value: object) -> bool:
+    return value is None or value is True or value is False
+
+
+def _convert(kind: Any, value: Any) -> bytes:  # noqa: ANN401 - a stand-in and a value of JSON
+    if type(value) is str and value[:2] == "0x" and len(value) == 2 + 2 * kind.length:
+        return unhexlify(value[2:])
     raise ValueError
 
 
