@@ -30,8 +30,6 @@ def listen(connected: socket.socket, tls: TLSSession | None, limits: WireLimits)
 class AsyncioConnection(Connection):
     """Variant B: the decoder, and through it a stream's sink, is called from the socket's callback."""
 
-    watched = True
-
     def __init__(
         self,
         connected: socket.socket,

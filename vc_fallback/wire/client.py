@@ -209,7 +209,7 @@ class HTTPClient:
         parts = (head, body) if body else (head,)
         origin = self._origin_for(place.url)
         attempts = 1
-        connection = origin.take(certain=not repeatable)
+        connection = origin.take()
         if connection is not None:
             if await self._exchange_kept(origin, connection, method, parts, collector, repeatable):
                 return Response(collector.status, collector.headers, collector.body)

@@ -20,11 +20,8 @@ _BULK = 256 * 1024
 class Connection(ABC):
     """A connected socket, its TLS session if any, and the decoder of its responses. Carries one exchange at a time.
 
-    `reused` says whether an exchange went before; `idle_since` is the event loop's time of its end. `watched` says
-    whether an idle one notices by itself what the peer does.
+    `reused` says whether an exchange went before; `idle_since` is the event loop's time of its end.
     """
-
-    watched = False
 
     def __init__(self, connected: socket.socket, tls: TLSSession | None, limits: WireLimits) -> None:
         self._socket = connected
@@ -84,13 +81,19 @@ class Connection(ABC):
         """Return the event loop's time."""
 
     def silent(self) -> bool:
-        """Look whether the idle connection is still fit for use: the peer has neither closed it nor said anything."""
+        """Look whether the idle connection is still fit for use: the peer has neither closed it nor said anything.
+
+        Also where callbacks tell: what the peer sent together with its answer may not have been read yet (hazard 11).
+        """
         try:
+            if self.reusable and self._tls is None:
+                self._socket.recv(1, socket.MSG_PEEK)
+                return False
             while self.reusable:
                 self._read_some()
         except (BlockingIOError, InterruptedError):
             return self.reusable
-        except httpx.TransportError:
+        except (OSError, httpx.TransportError):
             pass
         return False
 

@@ -92,15 +92,12 @@ class Origin:
         self.busy: set[Connection] = set()
         self.dials = 0
 
-    def take(self, *, certain: bool) -> Connection | None:
-        """Take the connection that became idle last and is still fit for use.
-
-        :param certain: look at the socket first, for a request that may not be repeated.
-        """
+    def take(self) -> Connection | None:
+        """Take the connection that became idle last and is still fit for use."""
         while self.idle:
             connection = self.idle.pop()
             young = connection.now() - connection.idle_since <= self._idle_timeout
-            if young and (connection.silent() if certain or not connection.watched else connection.reusable):
+            if young and connection.silent():
                 self.busy.add(connection)
                 return connection
             connection.close()

@@ -81,7 +81,7 @@ class VCTransport(httpx.AsyncBaseTransport):
         self, origin: Origin, method: str, parts: list[bytes], timeouts: dict[str, float | None]
     ) -> "PulledBody":
         repeatable = method in ("GET", "HEAD")
-        connection = origin.take(certain=not repeatable)
+        connection = origin.take()
         while True:
             if connection is None:
                 connection = await origin.connect(timeouts.get("connect"))
