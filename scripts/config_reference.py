@@ -11,14 +11,8 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from vc_fallback.base.types import Role, Tier
-from vc_fallback.config import (
-    CandidateSettings,
-    ChainSettings,
-    FallbackConfig,
-    HeadSettings,
-    StreamSettings,
-    WireSettings,
-)
+from vc_fallback.config import CandidateSettings, ChainSettings, FallbackConfig
+from vc_fallback.settings import HeadSettings, HealthSettings, StreamSettings, WireSettings
 
 TARGET = Path(__file__).parent.parent / "docs" / "configuration.md"
 
@@ -28,6 +22,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "`[chain]`": ChainSettings,
     "`[streams]`": StreamSettings,
     "`[heads]`": HeadSettings,
+    "`[health]`": HealthSettings,
     "`[wire]`": WireSettings,
 }
 

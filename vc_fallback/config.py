@@ -1,120 +1,22 @@
-"""Settings and their defaults, checked when they are loaded; a bad one is an error that names its field."""
+"""The configuration as a whole, checked when it is loaded; a bad setting is an error that names its field."""
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
-from vc_fallback.base.backoff import BackoffPolicy
 from vc_fallback.base.errors import ConfigurationError, field_path
 from vc_fallback.base.toml_file import read_toml
 from vc_fallback.base.types import Role, Root, Tier, parse_root
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.candidates import ALL_ROLES, Candidate, Candidates, TLSSettings, check_headers
 from vc_fallback.chain import NETWORKS, ChainIdentity
-
-MAINNET_SLOT = 12.0
-"""Defaults given in seconds are for slots of this duration and scale with the slot."""
-
-SHORTEST = 0.2
-"""A scaled default is never shorter than this, in seconds."""
-
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-"""Strict: `true` and `"3"` are no numbers."""
-Count = Annotated[int, Field(strict=True)]
-Switch = Annotated[bool, Field(strict=True)]
-Positive = Annotated[Number, Field(gt=0)]
-Clock = Annotated[Positive | None, BeforeValidator(lambda value: None if value is False else value)]
-"""A time that can be switched off: by `null`, or by `false` where the format (TOML) has no `null`."""
+from vc_fallback.settings import Count, HeadSettings, HealthSettings, Number, Settings, StreamSettings, WireSettings
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=False, hide_input_in_errors=True, use_attribute_docstrings=True
-    )
-
-    def scaled(self, field: str, slot_duration: float) -> float:
-        """Return a time in seconds: as it was set, or its default scaled to the slot."""
-        value: float = getattr(self, field)
-        if field in self.model_fields_set:
-            return value
-        return max(SHORTEST, value * slot_duration / MAINNET_SLOT)
-
-
-class StreamSettings(_Settings):
-    """Head streams (H2, H4–H6). Times in seconds scale with the slot unless set."""
-
-    connect_timeout: Positive = 3.0
-    """Seconds for name resolution, TCP and TLS of a stream (H2)."""
-    backoff_first: Positive = 1.0
-    """Seconds to wait after the first failure (H4)."""
-    backoff_cap: Positive = 16.0
-    """Longest wait in seconds between attempts, not below the first (H4)."""
-    backoff_factor: Annotated[Number, Field(ge=1, le=10)] = 2.0
-    """By how much each wait is longer than the one before (H4)."""
-    backoff_jitter: Annotated[Number, Field(ge=0, lt=1)] = 0.2
-    """Random part of each wait (H4)."""
-    head_silence: Clock = 2.5
-    """Slots without a current head until the stream is verified by a poll; `false` switches the watchdog off (H5)."""
-    hard_clock: Clock = 8.5
-    """Slots without any head after which the stream is replaced all the same; `false` switches it off (H5)."""
-    transport_silence: Clock = 60.0
-    """Seconds without a byte on a connection that had sent comments; `false` switches it off (H5)."""
-    transport_silence_slots: Positive = 6.5
-    """As above in slots; the longer of the two counts (H5)."""
-    start_grace: Positive = 3.0
-    """Slots after the start within which a stream without a head is unknown rather than unhealthy (H6)."""
-    verify_timeout: Positive = 1.5
-    """Seconds for a poll: of a verification (H5), and of what a node is asked when its stream connects."""
-    check_interval: Positive = 2.0
-    """Seconds until a node that was out of reach is checked; a good check ends the backoff (H4, N2)."""
-    check_cap: Positive = 60.0
-    """Longest time in seconds between such checks (N2)."""
-
-
-class HeadSettings(_Settings):
-    """Delivery of heads (H12, H13, C8)."""
-
-    deliver_optimistic: Switch = False
-    """Whether heads whose payload was not verified are delivered as usable (H12)."""
-    oldest: Annotated[Count, Field(ge=1, le=2**20)] = 32
-    """Heads more than so many slots behind the clock are never delivered (H13)."""
-    tier_gate: Switch = True
-    """Whether heads that only fallbacks have are held back while a primary serves (C5)."""
-    buffer: Annotated[Count, Field(ge=1, le=2**16)] = 64
-    """Heads that a subscriber may leave unread (C8)."""
-
-
-class WireSettings(_Settings):
-    """Limits of connections (Q15), in bytes unless said otherwise."""
-
-    response_body: Annotated[Count, Field(gt=0, le=2**31)] = 64 * 2**20
-    """Largest body of an answer."""
-    error_body: Annotated[Count, Field(gt=0, le=2**31)] = 2**20
-    """Largest body of an answer whose status is 400 or above."""
-    event: Annotated[Count, Field(gt=0, le=2**31)] = 16 * 2**20
-    """Largest event and line of an event stream."""
-    head: Annotated[Count, Field(gt=0, le=2**24)] = 64 * 2**10
-    """All headers of a response together."""
-    concurrency: Annotated[Count, Field(gt=0, le=2**16)] = 64
-    """Requests under way at once to one node; streams do not count."""
-    request_connect_timeout: Positive = 1.0
-    """Seconds for name resolution, TCP and TLS of a request (H2); scales with the slot unless set."""
-
-
-class ChainSettings(_Settings):
+class ChainSettings(Settings):
     """An explicit chain identity (I1)."""
 
     genesis_time: Annotated[Number, Field(ge=0, le=2**40)]
@@ -145,7 +47,7 @@ class ChainSettings(_Settings):
         )
 
 
-class CandidateSettings(_Settings):
+class CandidateSettings(Settings):
     """One beacon node."""
 
     url: SecretStr
@@ -204,7 +106,7 @@ class CandidateSettings(_Settings):
         )
 
 
-class FallbackConfig(_Settings):
+class FallbackConfig(Settings):
     """All settings. `network` names a known chain, `chain` spells one out; with neither the nodes are asked (I1)."""
 
     candidates: tuple[CandidateSettings, ...] = ()
@@ -217,6 +119,8 @@ class FallbackConfig(_Settings):
     """Head streams."""
     heads: HeadSettings = HeadSettings()
     """Delivery of heads."""
+    health: HealthSettings = HealthSettings()
+    """Health of nodes."""
     wire: WireSettings = WireSettings()
     """Limits of connections."""
 
@@ -273,51 +177,3 @@ class FallbackConfig(_Settings):
     def candidate_list(self) -> list[Candidate]:
         """Return the configured candidates."""
         return [settings.candidate() for settings in self.candidates]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamTimes:
-    """The times of head streams for one slot duration, all in seconds; `None` is switched off."""
-
-    connect_timeout: float
-    backoff: BackoffPolicy
-    head_silence: float | None
-    hard_clock: float | None
-    transport_silence: float | None
-    start_grace: float
-    verify_timeout: float
-    check: BackoffPolicy
-    """Between checks of a node that is not healthy (N2)."""
-
-    @classmethod
-    def of(cls, settings: StreamSettings, slot_duration: float) -> "StreamTimes":
-        """Work the settings out for a slot duration in seconds. A cap that scaled below its first wait is that wait."""
-
-        def slots(value: float | None) -> float | None:
-            return None if value is None else value * slot_duration
-
-        def scaled(field: str) -> float:
-            return settings.scaled(field, slot_duration)
-
-        transport = None
-        if settings.transport_silence is not None:
-            transport = max(scaled("transport_silence"), settings.transport_silence_slots * slot_duration)
-        return cls(
-            connect_timeout=scaled("connect_timeout"),
-            backoff=BackoffPolicy(
-                first=scaled("backoff_first"),
-                factor=settings.backoff_factor,
-                cap=max(scaled("backoff_first"), scaled("backoff_cap")),
-                jitter=settings.backoff_jitter,
-            ),
-            head_silence=slots(settings.head_silence),
-            hard_clock=slots(settings.hard_clock),
-            transport_silence=transport,
-            start_grace=settings.start_grace * slot_duration,
-            verify_timeout=scaled("verify_timeout"),
-            check=BackoffPolicy(
-                first=scaled("check_interval"),
-                cap=max(scaled("check_interval"), scaled("check_cap")),
-                jitter=settings.backoff_jitter,
-            ),
-        )

@@ -12,7 +12,9 @@ from vc_fallback.base.backoff import BackoffPolicy
 from vc_fallback.base.errors import ConfigurationError
 from vc_fallback.base.types import Role, Tier
 from vc_fallback.chain import NETWORKS
-from vc_fallback.config import FallbackConfig, StreamSettings, StreamTimes, WireSettings
+from vc_fallback.config import FallbackConfig
+from vc_fallback.settings import StreamSettings, WireSettings
+from vc_fallback.times import StreamTimes
 
 ROOT = "0x" + "ab" * 32
 CHAIN = {"genesis_time": 1000, "genesis_validators_root": ROOT, "slot_duration": 2}

@@ -12,7 +12,6 @@ import pytest
 from vc_fallback.base.signals import StreamState
 from vc_fallback.base.types import NodeId, Root, Slot
 from vc_fallback.chain import ChainIdentity, SlotClock
-from vc_fallback.config import StreamSettings, StreamTimes
 from vc_fallback.decide.freshness import (
     Action,
     Verdict,
@@ -27,6 +26,8 @@ from vc_fallback.decide.freshness import (
     watchdog,
 )
 from vc_fallback.decide.ledger import NodeHead, StreamFacts
+from vc_fallback.settings import StreamSettings
+from vc_fallback.times import StreamTimes
 
 SLOT = 12.0
 CHAIN = ChainIdentity(genesis_time=1_000_000.0, genesis_validators_root=Root(b"g" * 32), slot_duration=SLOT)

@@ -8,10 +8,11 @@ import pytest
 from vc_fallback.base.signals import StreamState
 from vc_fallback.base.types import NodeId, Root, Slot
 from vc_fallback.chain import ChainIdentity, SlotClock
-from vc_fallback.config import StreamSettings, StreamTimes
 from vc_fallback.decide.gate import Gate, gate
 from vc_fallback.decide.ledger import Ledger, NodeFacts, NodeHead, StreamFacts
 from vc_fallback.decide.tip import tip
+from vc_fallback.settings import StreamSettings
+from vc_fallback.times import StreamTimes
 
 CHAIN = ChainIdentity(genesis_time=1_000_000.0, genesis_validators_root=Root(b"g" * 32), slot_duration=12.0)
 SLOTS = SlotClock(CHAIN, offset=1_000_000.0)

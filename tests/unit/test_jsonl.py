@@ -25,10 +25,11 @@ from vc_fallback.base.signals import (
 )
 from vc_fallback.base.types import Epoch, HeadSource, NodeId, PayloadStatus, Root, Slot, Tier
 from vc_fallback.chain import ChainIdentity, SlotClock
-from vc_fallback.config import StreamSettings, StreamTimes
 from vc_fallback.decide.gate import gate
 from vc_fallback.decide.ledger import Ledger, NodeFacts, NodeHead, StreamFacts
 from vc_fallback.observe.jsonl import JsonLines
+from vc_fallback.settings import StreamSettings
+from vc_fallback.times import StreamTimes
 
 A, B = NodeId("a"), NodeId("b")
 ROOT = Root(bytes.fromhex("AB" * 32))

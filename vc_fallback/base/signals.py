@@ -188,15 +188,6 @@ class GateChanged(Signal):
 
 
 @dataclass(frozen=True, slots=True)
-class HealthChanged(Signal):
-    """Whether requests should go to a node has changed (N1); `reason` is empty when it is healthy again."""
-
-    node_id: NodeId
-    healthy: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class NodeQuarantined(Signal):
     """A node is on another chain than the pinned one, or fits it again (`mismatch` is then empty)."""
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from vc_fallback.base.types import NodeId, Slot, Tier
 from vc_fallback.candidates import Member
 from vc_fallback.chain import SlotClock
-from vc_fallback.config import StreamTimes
 from vc_fallback.decide.gate import lacks
 from vc_fallback.decide.ledger import Ledger, NodeHead
+from vc_fallback.times import StreamTimes
 
 
 def stream_choice(

@@ -6,8 +6,8 @@ from enum import Enum, auto
 from vc_fallback.base.signals import StreamState
 from vc_fallback.base.types import Slot
 from vc_fallback.chain import SlotClock
-from vc_fallback.config import StreamTimes
 from vc_fallback.decide.ledger import StreamFacts
+from vc_fallback.times import StreamTimes
 
 AHEAD = 1
 """A head more than so many slots ahead of the clock is refused (H13)."""

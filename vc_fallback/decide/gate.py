@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from vc_fallback.base.signals import StreamState
 from vc_fallback.base.types import NodeId, Slot
 from vc_fallback.chain import SlotClock
-from vc_fallback.config import StreamTimes
 from vc_fallback.decide.freshness import subscription_healthy
 from vc_fallback.decide.ledger import Ledger, NodeFacts, NodeHead
+from vc_fallback.times import StreamTimes
 
 MOST_BEHIND = 1
 """A primary whose last usable head is more slots behind the tip than this holds nothing (C5)."""

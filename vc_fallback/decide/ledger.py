@@ -6,7 +6,6 @@ from enum import Enum, auto
 from vc_fallback.base.signals import StreamState
 from vc_fallback.base.types import HeadSource, NodeId, PayloadStatus, Root, Slot
 from vc_fallback.chain import ChainIdentity
-from vc_fallback.decide.health import HealthFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +113,6 @@ class NodeFacts:
     """What the node says its chain is; `None` before it was asked."""
     mismatch: str = ""
     """In which respect its chain is not the pinned one; empty when it fits or is unknown (N7)."""
-    health: HealthFacts = field(default_factory=HealthFacts)
-    """What checks of `node/syncing` found (N2)."""
     unhealthy: str = ""
     """Why requests should not go to the node; empty while it is healthy (N1)."""
 

@@ -5,27 +5,33 @@ from dataclasses import replace
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import HeadOutcome, Observers, StreamReason, StreamState
-from vc_fallback.base.types import NodeId, Role, Tier
+from vc_fallback.base.types import HeadSource, NodeId, Role, Tier
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.chain import ChainIdentity, SlotClock
-from vc_fallback.config import MAINNET_SLOT, FallbackConfig, StreamTimes
+from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.delivery import Decision, Delivered, Delivery
 from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
-from vc_fallback.decide.health import unhealthy
 from vc_fallback.decide.identity import agreed_identity
 from vc_fallback.decide.ledger import CONNECTED, Ledger, NodeFacts, NodeHead, StreamFacts
 from vc_fallback.heads.dependent_roots import DependentRootWatch
 from vc_fallback.heads.membership import Membership
 from vc_fallback.heads.telling import Telling
 from vc_fallback.heads.tier_gate import TierGate
+from vc_fallback.health.book import HealthBook
+from vc_fallback.settings import MAINNET_SLOT
+from vc_fallback.times import StreamTimes
 
 
 class HeadCache:
     """Everything that is known of heads, in one place. All methods are synchronous and never wait (rule 7)."""
 
-    def __init__(self, config: FallbackConfig, candidates: Candidates, clock: Clock, observers: Observers) -> None:
+    def __init__(
+        self, config: FallbackConfig, candidates: Candidates, clock: Clock, observers: Observers, book: HealthBook
+    ) -> None:
         self.config = config
+        self.book = book
+        book.on_verdict = self.judge_health
         self.candidates = candidates
         self.clock = clock
         self.ledger = Ledger()
@@ -43,9 +49,6 @@ class HeadCache:
         """Set on every delivery and every vote."""
         self.settle: Watch[None] = Watch(None)
         """Set when an old head begins to wait for its burst to end."""
-        self.checked_sooner: Watch[None] = Watch(None)
-        """Set when a check may be due sooner than was thought: a stream has ended, a check has found something wrong
-        (N4), or the chain has become known."""
         self.answers: Watch[None] = Watch(None)
         """Set whenever a node has said which chain it is on."""
         self.on_pinned: Callable[[], None] = lambda: None
@@ -68,20 +71,21 @@ class HeadCache:
         self.times = StreamTimes.of(self.config.streams, chain.slot_duration)
         self.dependents = DependentRootWatch(chain.slots_per_epoch, self.ledger, self.delivery, self.tell)
         self.anchor()
+        if self.slots is not None:
+            self.book.pin(self.slots)
         self.tell.started(chain)
         for node_id, facts in list(self.ledger.nodes.items()):
             self._check_identity(node_id, facts)
             self._find_current(facts.stream)
         self.reconsider()
         self.tell_verdicts()
-        self.checked_sooner.set(None)
         self.on_pinned()
 
     def anchor(self) -> None:
         """Pair the clocks anew (I2)."""
         self.clock.reanchor()
         if self.ledger.chain is not None:
-            self.slots = SlotClock(self.ledger.chain, self.clock.offset)
+            self.slots = self.book.slots = SlotClock(self.ledger.chain, self.clock.offset)
 
     def identified(self, node_id: NodeId, identity: ChainIdentity) -> None:
         """Take a node's own word of its chain (N7, H15)."""
@@ -113,6 +117,7 @@ class HeadCache:
         if self.ledger.chain is None or self.slots is None or facts.identity is None:
             return
         mismatch = self.ledger.chain.mismatch(facts.identity, self.slots.epoch_at(self.clock.now()))
+        self.book.identified(node_id, mismatch)
         if mismatch == facts.mismatch:
             return
         facts.mismatch = mismatch
@@ -144,6 +149,13 @@ class HeadCache:
             return
         if head.generation != self.candidates.generation:
             head = replace(head, generation=self.candidates.generation)
+        self.book.head(
+            head.node_id,
+            head.slot,
+            head.root,
+            announced=head.source is HeadSource.STREAM,
+            optimistic=head.optimistic,
+        )
         known = self._votes
         decisions = self.delivery.offer(head, now, self.slots)
         self._take(decisions)
@@ -233,6 +245,7 @@ class HeadCache:
     def start(self) -> None:
         """Begin with the list as it is."""
         self.members.start()
+        self.book.start()
         self.tell.started(None)
         identity = self.config.identity()
         if identity is not None:
@@ -241,6 +254,7 @@ class HeadCache:
     def apply(self, change: ListChange) -> None:
         """Follow a change of the list (G1, G2). It is told when all is done: whoever is told may change it again."""
         self.members.apply(change)
+        self.book.apply(change)
         if self.delivery.delivered is not None:
             self.latest.amend(self.delivery.delivered)
         self.tell.list_changed(change)
@@ -274,14 +288,14 @@ class HeadCache:
             self.tell.stream(node_id, reason)
 
     def judge_health(self, node_id: NodeId) -> None:
-        """See what a node's checks say of its health now (N1)."""
-        facts = self.ledger.nodes[node_id]
-        top = self._gate.tip(self.clock.now(), self.slots) if self.slots is not None else None
-        reason = unhealthy(facts.health, top)
+        """Take the verdict on a node's health: the gate looks at it, too (N1, rule 3)."""
+        facts = self.ledger.nodes.get(node_id)
+        if facts is None:
+            return
+        reason = self.book.unhealthy(node_id)
         changed = bool(reason) != bool(facts.unhealthy)
         facts.unhealthy = reason
         if changed:
-            self.tell.health(node_id, reason)
             self.reconsider()
 
     def stream_choice(self) -> tuple[NodeId, ...]:

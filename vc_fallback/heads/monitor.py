@@ -9,25 +9,28 @@ import anyio
 import httpx
 from anyio.abc import TaskGroup
 
+from vc_fallback.base.background import for_ever, once
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import Observer, Observers
 from vc_fallback.base.types import Epoch, NodeId, Root, Slot
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidate, Candidates, ListChange, Member
 from vc_fallback.chain import SlotClock
-from vc_fallback.config import MAINNET_SLOT, SHORTEST, FallbackConfig
+from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import NodeHead
-from vc_fallback.heads.background import for_ever, once
 from vc_fallback.heads.cache import HeadCache
-from vc_fallback.heads.checks import Checks
 from vc_fallback.heads.optimistic import OptimisticPolls
 from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.heads.subscription import OnFull, Subscription
 from vc_fallback.heads.supervisor import Supervisor
 from vc_fallback.heads.watchdog import Watchdog
+from vc_fallback.health.book import HealthBook
+from vc_fallback.health.checker import Checker, SlotEnds
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.factory import NodeFactory
+from vc_fallback.node.pool import NodePool
+from vc_fallback.settings import MAINNET_SLOT, SHORTEST
 from vc_fallback.wire.dial import Resolver
 
 IDENTITY_WAIT = 6.0
@@ -75,6 +78,7 @@ class HeadMonitor:
         self._observers = Observers(observers)
         self._cache: HeadCache | None = None
         self._supervisor: Supervisor | None = None
+        self._pool: NodePool | None = None
         self._host: TaskGroup | None = None
         self._scope: anyio.CancelScope | None = None
         self._subscriptions: set[Subscription] = set()
@@ -83,13 +87,17 @@ class HeadMonitor:
         if self._cache is not None:
             raise RuntimeError("a monitor is entered once; make another one")
         clock = self._clock if self._clock is not None else Clock()
-        self._cache = cache = HeadCache(self._config, self.candidates, clock, self._observers)
+        book = HealthBook(self._config.health, self.candidates, clock, self._observers)
+        self._cache = cache = HeadCache(self._config, self.candidates, clock, self._observers, book)
+        self._pool = NodePool(
+            self.candidates, self._nodes, clock, slots=lambda: cache.slots, quarantined=cache.quarantined
+        )
         self._supervisor = Supervisor(cache, self._make_node)
         cache.start()
         self._host = anyio.create_task_group()
         self._scope = anyio.CancelScope()
         await self._host.__aenter__()
-        self._host.start_soon(self._run, cache, self._supervisor, self._scope)
+        self._host.start_soon(self._run, cache, self._supervisor, self._pool, self._scope)
         return self
 
     async def __aexit__(
@@ -110,6 +118,8 @@ class HeadMonitor:
             if error is None or isinstance(error, cancelled):
                 raise
         finally:
+            if self._pool is not None:
+                self._pool.close()
             for subscription in list(self._subscriptions):
                 subscription.close()
             self.cache.latest.close()
@@ -241,6 +251,8 @@ class HeadMonitor:
             return change
         if restart == "all" and self._supervisor is not None:
             self._supervisor.restart_all()
+        if self._pool is not None:
+            self._pool.apply(change)
         self._cache.apply(change)
         return change
 
@@ -255,7 +267,7 @@ class HeadMonitor:
 
     # --- tasks
 
-    async def _run(self, cache: HeadCache, supervisor: Supervisor, scope: anyio.CancelScope) -> None:
+    async def _run(self, cache: HeadCache, supervisor: Supervisor, pool: NodePool, scope: anyio.CancelScope) -> None:
         watchdog = Watchdog(cache, supervisor)
         cache.on_pinned = watchdog.wake
         with scope:
@@ -265,8 +277,16 @@ class HeadMonitor:
                     tasks.start_soon(once, run)
 
                 cache.withheld = OptimisticPolls(cache, supervisor, spawn).begin
-                checks = Checks(cache, supervisor)
-                for run in (supervisor.run, watchdog.run, checks.run, self._settle, self._decide_identity):
+                checker = Checker(cache.book, pool, self.clock, troubled=supervisor.waits, on_good=supervisor.nudge)
+                ends = SlotEnds(cache.book, pool, self.clock)
+                for run in (
+                    supervisor.run,
+                    watchdog.run,
+                    checker.run,
+                    ends.run,
+                    self._settle,
+                    self._decide_identity,
+                ):
                     tasks.start_soon(for_ever, run, lambda: cache.times.backoff)
 
     async def _settle(self) -> None:

@@ -184,7 +184,7 @@ class HeadStream:
         """Back off after any end (H4); a good check ends the wait where the node was out of reach."""
         wait = self._retry.ended(end, self._cache.times.backoff)
         self._enter(StreamState.BACKOFF, end.reason, end.detail, retry_in=wait)
-        self._cache.checked_sooner.set(None)
+        self._cache.book.on_sooner()
         await self._retry.wait(end, wait)
 
     def nudge(self) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 import anyio
 from anyio.abc import TaskGroup
 
+from vc_fallback.base.background import once
 from vc_fallback.base.backoff import Backoff
 from vc_fallback.base.signals import StreamReason, StreamState
 from vc_fallback.base.types import NodeId, Role
 from vc_fallback.candidates import Member
 from vc_fallback.decide.ledger import StreamFacts
-from vc_fallback.heads.background import once
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.stream import HeadStream
 from vc_fallback.node.client import BeaconNode
@@ -51,6 +51,17 @@ class Supervisor:
         """Return a node's stream."""
         unit = self._units.get(node_id)
         return unit.stream if unit is not None else None
+
+    def waits(self, node_id: NodeId) -> bool:
+        """Whether a node's stream has ended and waits to be opened again: the node is checked sooner (N4)."""
+        facts = self._cache.ledger.nodes.get(node_id)
+        return facts is not None and facts.stream.state is StreamState.BACKOFF
+
+    def nudge(self, node_id: NodeId) -> None:
+        """Take a good check of a node: a stream that waits because its node was out of reach tries at once (H4)."""
+        stream = self.get(node_id)
+        if stream is not None and stream.listed:
+            stream.nudge()
 
     def restart_all(self) -> None:
         """Give every stream from before the present generation a new start at the next reconcile."""

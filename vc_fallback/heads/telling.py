@@ -10,7 +10,6 @@ from vc_fallback.base.signals import (
     HeadDelivered,
     HeadHeld,
     HeadOutcome,
-    HealthChanged,
     NodeHeadSeen,
     NodeQuarantined,
     Observers,
@@ -150,10 +149,6 @@ class Telling:
     def quarantined(self, node_id: NodeId, mismatch: str) -> None:
         """Tell that a node is on another chain, or fits again."""
         self._observers(NodeQuarantined(self._clock.now(), node_id, self._candidates.generation, mismatch))
-
-    def health(self, node_id: NodeId, reason: str) -> None:
-        """Tell that a node became unhealthy, or healthy again (no reason)."""
-        self._observers(HealthChanged(self._clock.now(), node_id, not reason, reason))
 
     def gate(self, gate: Gate) -> None:
         """Tell that the tier gate changed."""

@@ -5,13 +5,13 @@ from operator import attrgetter
 from vc_fallback.base.types import NodeId, Role, Slot, Tier
 from vc_fallback.candidates import CandidateList, Candidates
 from vc_fallback.chain import SlotClock
-from vc_fallback.config import StreamTimes
 from vc_fallback.decide.choice import stream_choice
 from vc_fallback.decide.delivery import Delivery
 from vc_fallback.decide.gate import MOST_BEHIND, Gate, gate
 from vc_fallback.decide.ledger import Ledger
 from vc_fallback.decide.tip import tip
 from vc_fallback.heads.telling import Telling
+from vc_fallback.times import StreamTimes
 
 _SLOT = attrgetter("slot")
 

@@ -7,8 +7,8 @@ import httpx
 from vc_fallback.base.clock import Clock
 from vc_fallback.candidates import Candidate, Member, TLSSettings
 from vc_fallback.chain import SlotClock
-from vc_fallback.config import MAINNET_SLOT, WireSettings
 from vc_fallback.node.client import BeaconNode
+from vc_fallback.settings import MAINNET_SLOT, WireSettings
 from vc_fallback.wire.client import HTTPClient
 from vc_fallback.wire.dial import Resolver
 from vc_fallback.wire.http import WireLimits

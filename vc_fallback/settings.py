@@ -1,0 +1,121 @@
+"""Sections of the configuration and their defaults; each is checked when it is loaded."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+MAINNET_SLOT = 12.0
+"""Defaults given in seconds are for slots of this duration and scale with the slot."""
+
+SHORTEST = 0.2
+"""A scaled default is never shorter than this, in seconds."""
+
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+"""Strict: `true` and `"3"` are no numbers."""
+Count = Annotated[int, Field(strict=True)]
+Switch = Annotated[bool, Field(strict=True)]
+Positive = Annotated[Number, Field(gt=0)]
+Clock = Annotated[Positive | None, BeforeValidator(lambda value: None if value is False else value)]
+"""A time that can be switched off: by `null`, or by `false` where the format (TOML) has no `null`."""
+
+
+class Settings(BaseModel):
+    """A section; what it does not know is an error, and no error repeats a value."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=False, hide_input_in_errors=True, use_attribute_docstrings=True
+    )
+
+    def scaled(self, field: str, slot_duration: float) -> float:
+        """Return a time in seconds: as it was set, or its default scaled to the slot."""
+        value: float = getattr(self, field)
+        if field in self.model_fields_set:
+            return value
+        return max(SHORTEST, value * slot_duration / MAINNET_SLOT)
+
+
+class StreamSettings(Settings):
+    """Head streams (H2, H4–H6). Times in seconds scale with the slot unless set."""
+
+    connect_timeout: Positive = 3.0
+    """Seconds for name resolution, TCP and TLS of a stream (H2)."""
+    backoff_first: Positive = 1.0
+    """Seconds to wait after the first failure (H4)."""
+    backoff_cap: Positive = 16.0
+    """Longest wait in seconds between attempts, not below the first (H4)."""
+    backoff_factor: Annotated[Number, Field(ge=1, le=10)] = 2.0
+    """By how much each wait is longer than the one before (H4)."""
+    backoff_jitter: Annotated[Number, Field(ge=0, lt=1)] = 0.2
+    """Random part of each wait (H4)."""
+    head_silence: Clock = 2.5
+    """Slots without a current head until the stream is verified by a poll; `false` switches the watchdog off (H5)."""
+    hard_clock: Clock = 8.5
+    """Slots without any head after which the stream is replaced all the same; `false` switches it off (H5)."""
+    transport_silence: Clock = 60.0
+    """Seconds without a byte on a connection that had sent comments; `false` switches it off (H5)."""
+    transport_silence_slots: Positive = 6.5
+    """As above in slots; the longer of the two counts (H5)."""
+    start_grace: Positive = 3.0
+    """Slots after the start within which a stream without a head is unknown rather than unhealthy (H6)."""
+    verify_timeout: Positive = 1.5
+    """Seconds for a poll: of a verification (H5), and of what a node is asked when its stream connects."""
+
+
+class HeadSettings(Settings):
+    """Delivery of heads (H12, H13, C8)."""
+
+    deliver_optimistic: Switch = False
+    """Whether heads whose payload was not verified are delivered as usable (H12)."""
+    oldest: Annotated[Count, Field(ge=1, le=2**20)] = 32
+    """Heads more than so many slots behind the clock are never delivered (H13)."""
+    tier_gate: Switch = True
+    """Whether heads that only fallbacks have are held back while a primary serves (C5)."""
+    buffer: Annotated[Count, Field(ge=1, le=2**16)] = 64
+    """Heads that a subscriber may leave unread (C8)."""
+
+
+class WireSettings(Settings):
+    """Limits of connections (Q15), in bytes unless said otherwise."""
+
+    response_body: Annotated[Count, Field(gt=0, le=2**31)] = 64 * 2**20
+    """Largest body of an answer."""
+    error_body: Annotated[Count, Field(gt=0, le=2**31)] = 2**20
+    """Largest body of an answer whose status is 400 or above."""
+    event: Annotated[Count, Field(gt=0, le=2**31)] = 16 * 2**20
+    """Largest event and line of an event stream."""
+    head: Annotated[Count, Field(gt=0, le=2**24)] = 64 * 2**10
+    """All headers of a response together."""
+    concurrency: Annotated[Count, Field(gt=0, le=2**16)] = 64
+    """Requests under way at once to one node; streams do not count."""
+    request_connect_timeout: Positive = 1.0
+    """Seconds for name resolution, TCP and TLS of a request (H2); scales with the slot unless set."""
+
+
+class HealthSettings(Settings):
+    """Health of nodes (N2–N9). Times in seconds scale with the slot unless set."""
+
+    check_timeout: Positive = 1.5
+    """Seconds for a check (N2)."""
+    check_interval: Positive = 2.0
+    """Seconds between checks of a node that is suspect, not healthy, or whose stream has ended (N2, N4, H4)."""
+    check_cap: Positive = 60.0
+    """Longest time in seconds between checks of a node that goes on failing them (N2)."""
+    failed_checks: Annotated[Count, Field(ge=1, le=1000)] = 3
+    """Failed checks in a row that make a node unhealthy (N4)."""
+    min_recovery_checks: Annotated[Count, Field(ge=1, le=1000)] = 3
+    """Good checks in a row until it is healthy again (N4)."""
+    max_lag: Annotated[Count, Field(ge=1, le=2**20)] = 8
+    """A node more slots behind the tip than this is unhealthy (N5)."""
+    most_errors: Annotated[Count, Field(ge=1, le=10_000)] = 5
+    """Errors of requests within `error_window` that make a node unhealthy (N3)."""
+    error_window: Positive = 60.0
+    """Seconds in which errors are counted (N3)."""
+    slow: Clock = 0.25
+    """Slots that nine of ten answers may take before a node is unhealthy; `false` switches it off (N3)."""
+    prefer_higher_priority: Switch = True
+    """Whether duties go back to a node that ranks higher while the one that has them is usable (N9)."""
+    dwell: Annotated[Number, Field(ge=0)] = 4.0
+    """Slots for which a node that took over keeps its place before they go back (N9)."""
+    min_peers: Annotated[Count, Field(ge=0, le=2**20)] | None = None
+    """Peers that a node needs before duties go back to it, where it says how many: 15 on a known network, 0 on a
+    devnet, unless set (N9)."""
