@@ -141,6 +141,15 @@ async def test_408_exactly_at_reuse_counts_as_stale() -> None:
         assert (await get(client)).status == 408
 
 
+async def test_408_ends_its_connection_whether_it_says_so_or_not() -> None:
+    """Hazard 12: else each call would leave one more, as long as a server has nothing else to say."""
+    async with serve(replies(answer(status="408 Request Timeout"))) as server, client_of(server) as client:
+        for attempts in (1, 2, 2, 2):
+            response = await get(client)
+            assert (response.status, response.attempts) == (408, attempts)
+            assert client.statistics().idle == 1
+
+
 async def test_newest_idle_connection_is_used_first_and_old_ones_not_at_all() -> None:
     """The keep-alive stack: last in, first out, with a bound on age."""
     async with serve(replies(answer())) as server, client_of(server, idle_timeout=0.3) as client:

@@ -241,10 +241,14 @@ class HTTPClient:
             if not repeatable:
                 raise StaleConnection("a kept connection ended before any byte of the response") from error
             return False
+        else:
+            # A 408 on a kept connection was on its way before the request was: the server was tired of waiting.
+            stale = collector.status == 408 and repeatable
+            if stale:
+                connection.close()
+            return not stale
         finally:
             origin.give(connection)
-        # A 408 on a kept connection was on its way before the request was: the server was tired of waiting.
-        return not (collector.status == 408 and repeatable)
 
     async def _stream(
         self,

@@ -100,6 +100,7 @@ class VCTransport(httpx.AsyncBaseTransport):
                 connection = None
                 continue
             if kept and repeatable and body.received is not None and body.received.status == 408:
+                connection.close()
                 await body.aclose()
                 connection = None
                 continue
