@@ -12,6 +12,7 @@ ROOT = "0x" + "c7" * 32
 _OPTIMISTIC = f"HeadBlockNotFullyVerified {{ beacon_block_root: {ROOT}, execution_status: Optimistic({ROOT}) }}"
 _UNVALIDATED = f"Block's execution payload not yet validated, executionPayloadBlockHash={ROOT} number=9"
 _DETAILS = '{"data":{"head_slot":"7","sync_distance":"92","is_syncing":true}}'
+_RELAY = '{"code":502,"message":"no successful relay response"}'
 _DEPRECATED_BOTH = "endpoints were deprecated and replaced by v2: https://github.com/ethereum/beacon-APIs/pull/218"
 _DEPRECATED = "endpoint was deprecated and replaced by v2: https://github.com/ethereum/beacon-APIs/pull/220"
 
@@ -37,10 +38,6 @@ class Said:
                 value["stacktraces"] = []
             case "Lodestar":
                 value = {"statusCode": self.status, "error": "Some Error", "message": self.text}
-            case "Kong":
-                value = {"message": self.text}
-            case "Prysm" if self.text == "404 page not found":
-                return f"{self.text}\n".encode()
         return json.dumps(value).encode()
 
     @property
@@ -218,13 +215,12 @@ _TEXTS: Mapping[Meaning, Mapping[str, Sequence[tuple[int, str]]]] = {
             (404, "Route POST:/eth/v2/beacon/blocks not found"),
             (404, "Route GET:/eth/v3/validator/blocks/28?randao_reveal=0xc0 not found"),
         ],
-        "Prysm": [(404, "404 page not found"), (404, "Not Found")],
+        "Prysm": [(404, "Not Found")],
         "Nimbus": [
             (410, f"v1/validator/blocks/{{slot}} {_DEPRECATED}"),
             (410, f"v1/beacon/blocks/{{block_id}} and v1/debug/beacon/states/{{state_id}} {_DEPRECATED_BOTH}"),
         ],
         "Grandine": [(500, "liveness tracking not enabled")],
-        "Kong": [(404, "no Route matched with those values")],
     },
     Meaning.NO_SUCH_ANSWER: {
         "Caplin": [
@@ -284,6 +280,8 @@ _TEXTS: Mapping[Meaning, Mapping[str, Sequence[tuple[int, str]]]] = {
             (404, f"block not found {ROOT[2:]}"),
             (404, "Could not find beacon state"),
             (404, "no proposers for this epoch. either this epoch is too far ahead or not downloaded yet"),
+            (404, "dependent root not found for epoch 1"),
+            (404, "genesis block not found"),
             (404, "payload attestation data only available for head slot 8, requested 9"),
             (404, "no bid found for slot 9 and builder 5"),
         ],
@@ -293,6 +291,8 @@ _TEXTS: Mapping[Meaning, Mapping[str, Sequence[tuple[int, str]]]] = {
         "Teku": [
             (500, "Unable to register validators: builder not available"),
             (500, "java.lang.IllegalStateException: Unable to register validators: builder not configured"),
+            (400, f"Invalid remote response: {_RELAY}"),
+            (500, f"java.lang.IllegalArgumentException: Invalid remote response: {_RELAY}"),
             (500, "FAILED_BROADCAST_VALIDATION: EQUIVOCATION"),
         ],
         "Lodestar": [

@@ -247,7 +247,7 @@ async def test_recorded_refusal_is_named(one: Recorded) -> None:
 
 
 async def test_answers_of_a_node_before_genesis_are_read() -> None:
-    """Case 17: it answers, with its genesis as the head; nothing of it is a failure."""
+    """Case 36: it answers, with its genesis as the head; nothing of it is a failure."""
     text = (RECORDINGS / "http_pregenesis.txt").read_text()
     found = re.findall(r"### GET (\S+)\n(.*)\n\[HTTP (\d+) exit 0\]", text)
     assert len(found) == text.count("### ") == 8
@@ -352,8 +352,12 @@ async def test_route_that_has_answered_is_not_written_off_by_the_page_of_a_proxy
         await asked.node.syncing()
     async with talk(page, good) as asked:
         assert type(await failing(_syncing, asked)) is failures.UnsupportedEndpoint
+        # Of a route that says what a node is nothing is believed.
+        await asked.node.syncing()
+    async with talk(page, good) as asked:
+        assert type(await failing(_data(9), asked)) is failures.UnsupportedEndpoint
         # It is remembered, and not asked.
-        error = await failing(_syncing, asked)
+        error = await failing(_data(9), asked)
         assert error.status is None
         assert len(asked.requests) == 1
 
@@ -366,7 +370,7 @@ TOKEN = "f00dfeedcafe4242"
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
 @pytest.mark.parametrize("form", ["json", "text", "page", "items", "detail"])
 async def test_node_that_repeats_what_it_was_sent_tells_no_secret(status: int, form: str) -> None:
-    """Rule 11, cases 20, 23: the target of the request and its headers hold the token of the base URL."""
+    """Rule 11, cases 21, 22: the target of the request and its headers hold the token of the base URL."""
 
     async def echo(connection: RawConnection) -> None:
         while True:

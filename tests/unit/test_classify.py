@@ -155,7 +155,7 @@ def test_unknown_words_with_500_are_the_nodes_fault() -> None:
         ({"message": "Route GET:/eth/v9/x not found", "error": "Not Found", "statusCode": 404},)
         + (failures.UnsupportedEndpoint,) * 2,
         ({"message": "no Route matched with those values"}, *[failures.UnsupportedEndpoint] * 2),
-        # No beacon node says so: Javalin under Teku, nginx.
+        # No beacon node alone says so: Javalin under Teku, nginx.
         ({"title": "Endpoint GET /eth/v9/x not found", "status": 404, "type": "about:blank", "details": {}},)
         + (failures.UnsupportedEndpoint,) * 2,
         (b"<html><head><title>404 Not Found</title></head></html>", *[failures.UnsupportedEndpoint] * 2),
@@ -180,12 +180,19 @@ def test_404_of_a_route_and_of_a_thing(body: Any, plain: type[NodeError], absent
 
 @pytest.mark.parametrize(
     "body",
-    [b"", said("what is that"), b"<html><title>404</title>", {"title": "Not Found", "status": 404}],
-    ids=["nothing", "unknown words", "page", "framework"],
+    [
+        b"",
+        said("what is that"),
+        b"<html><title>404</title>",
+        {"title": "Not Found", "status": 404},
+        b"404 page not found\n",
+        {"message": "no Route matched with those values"},
+    ],
+    ids=["nothing", "unknown words", "page", "framework", "Traefik", "Kong"],
 )
 @pytest.mark.parametrize("route", [PLAIN, ABSENT])
 def test_404_does_not_write_off_a_route_that_was_there(body: Any, route: Route) -> None:
-    """Q13: a proxy whose node restarts says 404 too."""
+    """Q13, case 36: a proxy whose node restarts says 404 too."""
     assert type(classified(404, body, route=route, proven=True)) is failures.NotFound
 
 
@@ -348,7 +355,7 @@ def test_pause_that_a_node_asks_for(
 def test_what_comes_from_providers_proxies_and_frameworks(
     status: int, body: Any, kind: type[NodeError], words: str | None
 ) -> None:
-    """Q11, Q16, cases 18, 19, 24, 56."""
+    """Q11, Q16, cases 24, 39, 56."""
     error = classified(status, body)
     assert type(error) is kind
     if words is not None:

@@ -244,7 +244,10 @@ class Caller:
         return Sourced(value, Provenance(self.node_id, self._generation(), self._clock.now(), attempts=0))
 
     def _refuse(self, route: Route) -> None:
-        if not route.inspects and (reason := self._quarantined()):
+        if route.inspects:
+            # Whatever was said last: a proxy says of its node, while that is down, that it has no such routes.
+            return
+        if reason := self._quarantined():
             raise failures.Quarantined(self.node_id, route.template, reason)
         if self.capabilities.any:
             lack = self.capabilities.lack(route.operation, self._epoch())

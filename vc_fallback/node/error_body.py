@@ -14,6 +14,8 @@ _READ_LIMIT = 2**20  # Q15: a list of failures may be as long as what was sent
 _SHOWN_LIMIT = 4096
 _STATUS_KEYS = ("status_code", "statusCode", "code")  # `code` is an HTTP status, a number of gRPC, or a word
 _WORD_KEYS = ("message", "error")
+_OF_PROXIES = {"404 page not found", "no Route matched with those values"}
+"""Of Traefik, whose words those of every program in Go are, Prysm and Caplin among them; of Kong."""
 _DETAILS = 4
 _PAGE_TITLE = re.compile(r"<(?:title|h1)[^>]{0,200}>([^<]{1,300})<", re.IGNORECASE)
 
@@ -65,7 +67,7 @@ def parse_error(body: bytes) -> ErrorBody:
     details = value.get("stacktraces")  # Nimbus: what was wrong with it
     told = details[:_DETAILS] if isinstance(details, list) else []
     texts = (*(text for text in told if isinstance(text, str) and text), message)
-    return ErrorBody(status, texts, failures if isinstance(failures, list) else None)
+    return ErrorBody(status, texts, failures if isinstance(failures, list) else None, foreign=message in _OF_PROXIES)
 
 
 def read_error(text: str) -> tuple[int | None, str]:
@@ -82,7 +84,8 @@ def _text(body: bytes) -> ErrorBody:
     text = body[:_SHOWN_LIMIT].decode("utf-8", "replace").removeprefix("\N{BYTE ORDER MARK}").strip()
     if not text.startswith("<"):
         # Where it is cut, half a secret may be left of a word: the word goes.
-        return ErrorBody(None, (text if len(body) <= _SHOWN_LIMIT else text.rpartition(" ")[0] + " …",))
+        shown = text if len(body) <= _SHOWN_LIMIT else text.rpartition(" ")[0] + " …"
+        return ErrorBody(None, (shown,), foreign=text in _OF_PROXIES)
     title = _PAGE_TITLE.search(text)
     return ErrorBody(None, (title[1].strip() if title else text,), foreign=True)
 

@@ -15,7 +15,8 @@ class Route:
     :param template: path with `{names}`.
     :param absent: whether the definition lists a 404: then it is an answer, else it means that the route is not there.
     :param ssz: whether the answer can be had as SSZ.
-    :param inspects: whether it is asked to learn what the node is: of quarantined nodes too.
+    :param inspects: whether it is asked to learn what the node is: of quarantined nodes too, and of those that seemed
+        not to have it.
     :param until: the last fork in which the route has a meaning, empty where there is none such.
     """
 

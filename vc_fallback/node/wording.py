@@ -29,7 +29,6 @@ class Meaning(Enum):
 FOLDERS = {
     "Caplin": "erigontech/erigon: cl/",
     "Grandine": "grandinetech/grandine: http_api/src/",
-    "Kong": "kong/kong: ",
     "Lighthouse": "sigp/lighthouse: beacon_node/http_api/src/",
     "Lodestar": "ChainSafe/lodestar: packages/beacon-node/src/",
     "Nimbus": "status-im/nimbus-eth2: beacon_chain/",
@@ -208,7 +207,7 @@ TABLE: Mapping[Meaning, Mapping[str, Mapping[str, str]]] = {
         },
     },
     Meaning.NO_ENDPOINT: {
-        # Nimbus and Grandine send no text.
+        # Nimbus and Grandine send no text; what Go's programs say, a proxy says as well (`error_body`).
         "Lighthouse": {
             r"NOT_FOUND": "../../../common/warp_utils/src/reject.rs (404)",
         },
@@ -216,7 +215,6 @@ TABLE: Mapping[Meaning, Mapping[str, Mapping[str, str]]] = {
             r"Route [A-Z]+:\S+ not found": "api/rest/base.ts; recorded of 1.5.1 (404)",
         },
         "Prysm": {
-            r"404 page not found": "Go's net/http, so Caplin and Traefik too",
             r"Not Found": "before its release 5: grpc-gateway#1517",
         },
         "Nimbus": {
@@ -224,9 +222,6 @@ TABLE: Mapping[Meaning, Mapping[str, Mapping[str, str]]] = {
         },
         "Grandine": {
             r"liveness tracking not enabled": "error.rs (500)",
-        },
-        "Kong": {
-            r"no Route matched with those values": "kong/runloop/handler.lua (404)",
         },
     },
     Meaning.NO_SUCH_ANSWER: {
@@ -291,6 +286,8 @@ TABLE: Mapping[Meaning, Mapping[str, Mapping[str, str]]] = {
             r"(block|state) not found [0-9a-f]+": "beacon/handler/block_production.go (404)",
             r"Could not find beacon state": "beacon/beaconhttp/api.go (404)",
             r"no proposers for this epoch\. .*": "beacon/handler/duties_proposer.go (404)",
+            r"dependent root not found for epoch \d+": "beacon/handler/duties_attester.go; erigon#24116 (404)",
+            r"genesis block not found": "beacon/handler/duties_attester.go (404)",
             r"payload attestation data only available for head slot .*": "beacon/handler/epbs.go (404)",
             r"no (bid|execution payload envelope) found for slot .*": "beacon/handler/epbs.go (404)",
         },
@@ -302,6 +299,7 @@ TABLE: Mapping[Meaning, Mapping[str, Mapping[str, str]]] = {
         },
         "Teku": {
             r"(\S+: )?Unable to register validators: builder not (available|configured)": "teku#6366 (500)",
+            r"(\S+: )?Invalid remote response: .*": "of a builder's error; case 39, teku#5880 (400), #6262 (500)",
             r"FAILED_BROADCAST_VALIDATION: \w+": "validator/coordinator/publisher/AbstractBlockPublisher.java (500)",
         },
         "Lodestar": {
