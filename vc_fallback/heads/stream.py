@@ -227,6 +227,7 @@ class HeadStream:
             if stream.baseline is None and self._tasks is not None:
                 self._tasks.start_soon(self.polls.baseline)
             self._enter(state_of(self._cache.healthy(self.node_id)), StreamReason.RESPONSE)
+            self._cache.book.answered(self.node_id)
 
     def on_bytes(self, connection: Connection) -> None:
         """Bytes are transport liveness, comments included, and nothing else (rule 2)."""

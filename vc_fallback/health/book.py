@@ -157,6 +157,13 @@ class HealthBook:
                 self._heights.forget(node_id)
                 self.consistency.forget(node_id)
 
+    def answered(self, node_id: NodeId) -> None:
+        """Take that a node has opened its stream: one that failed its checks may be back long before its next turn."""
+        record = self.records.get(node_id)
+        if record is not None and record.health.failed:
+            record.answered = self._clock.now()
+            self.on_sooner()
+
     # --- requests
 
     def request_failed(self, node_id: NodeId, problem: str, *, started: float, transport: bool) -> None:

@@ -77,6 +77,7 @@ class Checker:
                     due = self._due(record, now)
                     if now >= due and record.node_id not in self._under_way:
                         self._under_way.add(record.node_id)
+                        record.answered = None
                         tasks.start_soon(once, partial(self._check, record.member))
                     elif now < due:
                         again = min(again, due)
@@ -86,8 +87,13 @@ class Checker:
                     await sooner.wait()
 
     def _due(self, record: NodeRecord, now: float) -> float:
-        """Return when a node is to be checked: by its health, or soon and then ever later while its stream is down."""
+        """Return when a node is to be checked: by its health, soon and then ever later while its stream is down, or now.
+
+        Now is when a node that failed its checks has opened its stream, at most once for each connection.
+        """
         node_id, book = record.node_id, self._book
+        if record.answered is not None:
+            return record.answered
         part = self._jitter.setdefault(node_id, self._uniform(-1, 1))
         due = next_check(record.health, now, book.slots, book.times.often, part)
         if not self._troubled(node_id):

@@ -28,6 +28,8 @@ class NodeRecord:
     finality_at: float | None = None
     identified_at: float | None = None
     """When it was asked for its chain, where it has no head stream that asks."""
+    answered: float | None = None
+    """When it answered something else after it had failed its checks: it is checked at once, and no check has begun."""
     facts: RankFacts | None = None
     """What its rank was made of last."""
     told: tuple[object, ...] | None = None
