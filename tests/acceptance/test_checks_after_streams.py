@@ -1,4 +1,4 @@
-"""A node that failed its checks opens its stream: it is checked at once, however long its next turn would be (N2, H4)."""
+"""A node that failed its checks opens its stream: it is checked at once, however late its next turn would be (N2)."""
 
 import pytest
 

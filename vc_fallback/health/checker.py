@@ -87,7 +87,7 @@ class Checker:
                     await sooner.wait()
 
     def _due(self, record: NodeRecord, now: float) -> float:
-        """Return when a node is to be checked: by its health, soon and then ever later while its stream is down, or now.
+        """Return when to check a node: by its health, soon and then ever later while its stream is down, or now.
 
         Now is when a node that failed its checks has opened its stream, at most once for each connection.
         """
