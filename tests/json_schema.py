@@ -13,6 +13,10 @@ REASONS = {
     "topics_reduced", "ended", "broken", "unreadable", "head_silence", "start_grace_over", "transport_silence",
     "hard_clock", "removed", "closed", "quarantined", "internal",
 }  # fmt: skip
+HEALTH_STATES = {"healthy", "unhealthy", "recovering"}
+HEALTH_REASONS = {
+    "new", "checks_failed", "request_failed", "behind", "errors", "slow", "check_passed", "recovered",
+}  # fmt: skip
 OUTCOMES = {"delivered", "duplicate", "behind", "optimistic", "tier", "future", "wrong_chain", "old"}
 
 
@@ -62,6 +66,8 @@ _TIER = _one_of({"primary", "fallback"})
 _SOURCE = _one_of({"stream", "poll"})
 _NODES = _list_of(_text)
 
+_ROOTS = _list_of(_object({"block": _root, "nodes": _NODES}))
+
 LINES: dict[str, dict[str, Check]] = {
     "start": {
         **_TIMES,
@@ -107,6 +113,34 @@ LINES: dict[str, dict[str, Check]] = {
     },
     "held": {**_TIMES, "node": _text, "slot": _whole, "block": _root},
     "gate": {**_TIMES, "open": _flag, "holder": _or_null(_text), "reason": _text},
+    "health": {
+        **_TIMES,
+        "node": _text,
+        "generation": _count,
+        "state": _one_of(HEALTH_STATES),
+        "suspect": _flag,
+        "reason": _one_of(HEALTH_REASONS),
+        "detail": _text,
+        "explanation": _text,
+        "rank": _or_null(_count),
+        "sync_distance": _or_null(_count),
+        "optimistic": _or_null(_flag),
+        "el_offline": _or_null(_flag),
+        "latency": _or_null(_number),
+        "offset": _or_null(_number),
+        "peers": _or_null(_count),
+    },
+    "failover": {
+        **_TIMES,
+        "kind": _one_of({"start", "failover", "failback"}),
+        "from": _or_null(_text),
+        "to": _or_null(_text),
+        "reason": _text,
+    },
+    "all_unhealthy": {**_TIMES, "begins": _flag},
+    "branches": {**_TIMES, "slot": _or_null(_whole), "blamed": _or_null(_text), "reason": _text, "roots": _ROOTS},
+    "finality": {**_TIMES, "epoch": _count, "roots": _ROOTS},
+    "clock": {**_TIMES, "node": _or_null(_text), "warning": _text},
     "generation": {
         **_TIMES,
         "generation": _count,
@@ -129,6 +163,8 @@ LINES: dict[str, dict[str, Check]] = {
                 }
             )
         ),
+        "failovers": _count,
+        "failbacks": _count,
     },
 }
 
@@ -144,4 +180,10 @@ def check_line(text: str) -> dict[str, Any]:
         assert check(line[key]), f"{key} in {text}"
     if line["type"] == "gate":
         assert line["open"] is (line["holder"] is None), text
+    if line["type"] == "health":
+        assert line["rank"] != 0, text
+        assert line["state"] == "healthy" or not line["suspect"], text
+    if line["type"] == "failover":
+        assert line["from"] != line["to"], text
+        assert (line["kind"] == "start") is (line["from"] is None), text
     return line

@@ -2,12 +2,23 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.json_schema import LINES, check_line
+from tests.unit.test_rank_moves import health
+from vc_fallback.base.health import HealthReason, HealthState
+from vc_fallback.base.health_signals import (
+    AllUnhealthy,
+    BranchesDiffer,
+    ClockDoubted,
+    DutiesMoved,
+    FinalityDiffers,
+    HealthChanged,
+)
 from vc_fallback.base.signals import (
     DependentRootChanged,
     GateChanged,
@@ -189,6 +200,125 @@ def test_the_gate_has_a_holder_while_it_is_closed_and_a_reason_always() -> None:
     assert opened == {"type": "gate", "time": UNIX + 6, "open": True, "holder": None, "reason": "a: stream stalled"}
 
 
+HEALTH = HealthChanged(
+    at=12.0,
+    node_id=A,
+    generation=3,
+    state=HealthState.UNHEALTHY,
+    suspect=False,
+    reason=HealthReason.CHECKS_FAILED,
+    detail="3 failed checks in a row: refused",
+    explanation="a is 2 of 2: a primary that does not answer",
+    rank=2,
+    sync_distance=4,
+    optimistic=None,
+    el_offline=False,
+    latency=0.0123456789,
+    offset=-0.1234567,
+    peers=50,
+)
+MOVED = DutiesMoved(12.0, "failover", A, B, "a: 3 failed checks in a row: refused")
+ROOTS = {ROOT: (A, B), Root(bytes(32)): (NodeId("c"),)}
+ROOTS_LINE = [{"block": "0x" + "ab" * 32, "nodes": ["a", "b"]}, {"block": "0x" + "00" * 32, "nodes": ["c"]}]
+
+
+def test_a_nodes_health_has_its_state_reason_and_place() -> None:
+    """N1, N6."""
+    (line,) = Lines().of(HEALTH)
+    assert line == {
+        "type": "health",
+        "time": UNIX + 12,
+        "node": "a",
+        "generation": 3,
+        "state": "unhealthy",
+        "suspect": False,
+        "reason": "checks_failed",
+        "detail": "3 failed checks in a row: refused",
+        "explanation": "a is 2 of 2: a primary that does not answer",
+        "rank": 2,
+        "sync_distance": 4,
+        "optimistic": None,
+        "el_offline": False,
+        "latency": 0.012346,
+        "offset": -0.123457,
+        "peers": 50,
+    }
+
+
+def test_moves_of_a_flood_are_told_when_it_is_over_at_the_latest_by_the_summary() -> None:
+    """Their time is when the line was made, so that lines stand in the order of their times."""
+    lines = Lines()
+    lines.of(health(0, 1), *(health(0, rank) for rank in range(2, 90)))
+    assert len(lines.written) == 1 + 64
+    (*_, late, gate) = lines.of(GateChanged(5.0, True, None, ""))
+    assert (late["type"], late["rank"], late["time"]) == ("health", 89, UNIX + 5)
+    assert gate["type"] == "gate"
+    lines.of(*(health(0, rank, 5.0) for rank in range(1, 90)))
+    written = len(lines.written)
+    assert json.loads(lines.observer.summary(5.5))["type"] == "summary"
+    (last,) = lines.written[written:]
+    assert (json.loads(last)["rank"], json.loads(last)["time"]) == (89, UNIX + 5.5)
+
+
+def test_duties_that_move_have_a_line_with_the_reason() -> None:
+    """N9."""
+    first, over, nobody = Lines().of(
+        DutiesMoved(11.0, "start", None, A, "the first by rank"), MOVED, DutiesMoved(13.0, "failover", B, None, "gone")
+    )
+    assert first == {
+        "type": "failover",
+        "time": UNIX + 11,
+        "kind": "start",
+        "from": None,
+        "to": "a",
+        "reason": "the first by rank",
+    }
+    assert (over["kind"], over["from"], over["to"]) == ("failover", "a", "b")
+    assert over["reason"] == MOVED.reason
+    assert (nobody["from"], nobody["to"]) == ("b", None)
+
+
+def test_alarms_have_lines() -> None:
+    """N3, N8, N10."""
+    assert Lines().of(
+        AllUnhealthy(1.0, True),
+        AllUnhealthy(2.0, False),
+        BranchesDiffer(3.0, Slot(9), None, "", ROOTS),
+        BranchesDiffer(4.0, Slot(9), B, "2 of 3 nodes have 0xabababab at slot 9", {}),
+        FinalityDiffers(5.0, Epoch(7), ROOTS),
+        ClockDoubted(6.0, A, "later than the other nodes"),
+        ClockDoubted(7.0, None, "our clock is slow"),
+    ) == [
+        {"type": "all_unhealthy", "time": UNIX + 1, "begins": True},
+        {"type": "all_unhealthy", "time": UNIX + 2, "begins": False},
+        {"type": "branches", "time": UNIX + 3, "slot": 9, "blamed": None, "reason": "", "roots": ROOTS_LINE},
+        {
+            "type": "branches",
+            "time": UNIX + 4,
+            "slot": 9,
+            "blamed": "b",
+            "reason": "2 of 3 nodes have 0xabababab at slot 9",
+            "roots": [],
+        },
+        {"type": "finality", "time": UNIX + 5, "epoch": 7, "roots": ROOTS_LINE},
+        {"type": "clock", "time": UNIX + 6, "node": "a", "warning": "later than the other nodes"},
+        {"type": "clock", "time": UNIX + 7, "node": None, "warning": "our clock is slow"},
+    ]
+
+
+def test_failovers_and_failbacks_are_counted() -> None:
+    """N9: the first node is neither."""
+    lines = Lines()
+    lines.of(
+        DutiesMoved(1.0, "start", None, A, ""),
+        MOVED,
+        DutiesMoved(13.0, "failback", B, A, ""),
+        DutiesMoved(14.0, "failover", A, None, ""),
+    )
+    summary = json.loads(lines.observer.summary(20.0))
+    assert (summary["failovers"], summary["failbacks"]) == (2, 1)
+
+
 def test_the_summary_counts_heads_reconnects_stalls_and_knows_the_last_slot() -> None:
     lines = Lines()
     lines.of(
@@ -220,6 +350,8 @@ def test_the_summary_counts_heads_reconnects_stalls_and_knows_the_last_slot() ->
             {"node": "a", "heads": 4, "reconnects": 1, "stalls": 2, "last_slot": 6},
             {"node": "b", "heads": 0, "reconnects": 0, "stalls": 0, "last_slot": None},
         ],
+        "failovers": 0,
+        "failbacks": 0,
     }
 
 
@@ -257,11 +389,14 @@ def test_a_line_is_one_line_of_ascii_and_holds_no_url() -> None:
     lines = Lines()
     detail = 'moved to\n"https://user:pw@host:1/token?key=s3cret"\u2028\x1b[31m\ud800'
     lines.of(stream(StreamState.BACKOFF, StreamReason.REFUSED, detail=detail, retry_in=1.0))
-    (text,) = lines.written
-    assert text.isascii()
-    assert len(text.splitlines()) == 1
-    assert not re.search("://|host|pw|s3cret|token|\\\\u001b", text)
-    assert "moved to <url>" in text
+    lines.of(replace(HEALTH, detail=detail, explanation=detail), replace(MOVED, reason=detail))
+    lines.of(ClockDoubted(1.0, A, detail), BranchesDiffer(1.0, None, A, detail, {}))
+    assert len(lines.written) == 5
+    for text in lines.written:
+        assert text.isascii()
+        assert len(text.splitlines()) == 1
+        assert not re.search("://|host|pw|s3cret|token|\\\\u001b", text)
+        assert "moved to <url>" in text
 
 
 def test_every_line_fits_the_schema_used_by_the_tests_of_the_command() -> None:
@@ -273,15 +408,34 @@ def test_every_line_fits_the_schema_used_by_the_tests_of_the_command() -> None:
     lines.of(*(stream(state, reason) for state in StreamState for reason in StreamReason))
     lines.of(GenerationChanged(3.0, 2, (A,), (B,), (), ()))
     lines.of(HeadHeld(4.0, B, Slot(9), ROOT), GateChanged(5.0, False, A, "held"), GateChanged(6.0, True, None, ""))
+    lines.of(
+        *(replace(HEALTH, state=state, reason=reason) for state in HealthState for reason in HealthReason),
+        replace(HEALTH, rank=None, sync_distance=None, latency=None, offset=None, peers=None, optimistic=True),
+        replace(HEALTH, state=HealthState.HEALTHY, suspect=True),
+        MOVED,
+        DutiesMoved(1.0, "start", None, A, ""),
+        DutiesMoved(1.0, "failback", A, None, ""),
+    )
+    lines.of(
+        AllUnhealthy(1.0, True), BranchesDiffer(1.0, None, A, "x", {}), BranchesDiffer(1.0, Slot(1), None, "", ROOTS)
+    )
+    lines.of(FinalityDiffers(1.0, Epoch(1), ROOTS), ClockDoubted(1.0, A, "x"), ClockDoubted(1.0, None, "x"))
+    assert {json.loads(text)["type"] for text in lines.written} == set(LINES) - {"summary"}
     for text in [*lines.written, lines.observer.summary(30.0)]:
         check_line(text)
 
 
 def test_the_schema_of_the_tests_refuses_what_does_not_fit() -> None:
     lines = Lines()
-    lines.of(delivered())
-    good = json.loads(lines.written[0])
+    lines.of(delivered(), HEALTH, MOVED)
+    good, sick, moved = map(json.loads, lines.written)
     for bad in (
+        sick | {"rank": 0},
+        sick | {"suspect": True},
+        sick | {"reason": "mood"},
+        sick | {"peers": -1},
+        moved | {"from": moved["to"]},
+        moved | {"kind": "start"},
         good | {"extra": 1},
         {key: value for key, value in good.items() if key != "late"},
         good | {"slot": "7"},
@@ -298,7 +452,7 @@ def test_the_schema_of_the_tests_refuses_what_does_not_fit() -> None:
 def test_the_documentation_lists_every_type_key_and_word() -> None:
     document = (Path(__file__).parents[2] / "docs" / "json-lines.md").read_text()
     listed = set(re.findall(r"^\| `([a-z_]+)`", document, re.MULTILINE))
-    for words in (StreamReason, StreamState, HeadOutcome):
+    for words in (StreamReason, StreamState, HeadOutcome, HealthReason, HealthState):
         assert set(map(str, words)) <= listed, words
     for kind, keys in LINES.items():
         (section,) = re.findall(rf"^## `{kind}`.*?(?=^## |\Z)", document, re.MULTILINE | re.DOTALL)

@@ -190,7 +190,7 @@ def test_the_summary_is_a_table() -> None:
         seen(HeadOutcome.DELIVERED),
     )
     assert lines.observer.summary(20.0).splitlines() == [
-        "12:00:20.000  end     1 heads delivered",
+        "12:00:20.000  end     1 heads delivered, 0 failovers, 0 failbacks",
         "  node                  heads  reconnects  stalls   last slot",
         "  a:1                       1           0       0           7",
         "  a-longer-name:5052        0           0       0           -",

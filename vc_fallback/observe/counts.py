@@ -1,7 +1,8 @@
-"""Counts for the summary at the end of a run: what was delivered, and how each node's stream fared."""
+"""Counts for the summary at the end of a run: what was delivered, how duties moved, how each node's stream fared."""
 
 from dataclasses import dataclass
 
+from vc_fallback.base.health_signals import DutiesMoved
 from vc_fallback.base.signals import (
     GenerationChanged,
     HeadDelivered,
@@ -44,10 +45,12 @@ class _Stream:
 class Counts:
     """An observer that counts. Nodes stand in the order of the list, those that left it included."""
 
-    __slots__ = ("_departed", "_streams", "delivered", "nodes")
+    __slots__ = ("_departed", "_streams", "delivered", "failbacks", "failovers", "nodes")
 
     def __init__(self) -> None:
         self.delivered = 0
+        self.failovers = 0
+        self.failbacks = 0
         self.nodes: dict[NodeId, NodeCounts] = {}
         self._streams: dict[NodeId, _Stream] = {}
         self._departed: dict[NodeId, None] = {}
@@ -69,6 +72,9 @@ class Counts:
                     self._node(node_id)
             case GenerationChanged():
                 self._list(signal)
+            case DutiesMoved():
+                self.failovers += signal.kind == "failover"
+                self.failbacks += signal.kind == "failback"
 
     def _stream(self, signal: StreamChanged) -> None:
         if signal.state is StreamState.STOPPED and signal.node_id not in self.nodes:

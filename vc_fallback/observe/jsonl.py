@@ -1,9 +1,17 @@
 """JSON lines: one object per signal, for programs. The schema is in `docs/json-lines.md`."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from vc_fallback.base.health_signals import (
+    AllUnhealthy,
+    BranchesDiffer,
+    ClockDoubted,
+    DutiesMoved,
+    FinalityDiffers,
+    HealthChanged,
+)
 from vc_fallback.base.signals import (
     GateChanged,
     GenerationChanged,
@@ -14,12 +22,13 @@ from vc_fallback.base.signals import (
     Started,
     StreamChanged,
 )
-from vc_fallback.base.types import root_hex
+from vc_fallback.base.types import NodeId, Root, root_hex
 from vc_fallback.observe.counts import Counts
+from vc_fallback.observe.rank_moves import RankMoves
 from vc_fallback.observe.words import shown
 
 SCHEMA = 1
-"""Version of the schema, in every `start` line; raised by any change but a new key at the end of a line."""
+"""Version of the schema, in every `start` line; raised by any change but a new type, or a new key at a line's end."""
 
 
 class JsonLines:
@@ -31,12 +40,15 @@ class JsonLines:
 
     def __init__(self, unix: Callable[[float], float], write: Callable[[str], None]) -> None:
         self.counts = Counts()
+        self._moves = RankMoves()
         self._unix = unix
         self._write = write
 
     def __call__(self, signal: Signal) -> None:
         """Write the line of a signal."""
         self.counts(signal)
+        for health in self._moves(signal):
+            self._line("health", signal.at, None, _health(health))
         match signal:
             case HeadDelivered():
                 self._line("head", signal.at, signal.received, _head(signal))
@@ -52,9 +64,21 @@ class JsonLines:
                 self._line("gate", signal.at, None, _gate(signal))
             case Started():
                 self._line("start", signal.at, None, _start(signal))
+            case DutiesMoved():
+                self._line("failover", signal.at, None, _failover(signal))
+            case AllUnhealthy():
+                self._line("all_unhealthy", signal.at, None, {"begins": signal.begins})
+            case BranchesDiffer():
+                self._line("branches", signal.at, None, _branches(signal))
+            case FinalityDiffers():
+                self._line("finality", signal.at, None, {"epoch": signal.epoch, "roots": _roots(signal.roots)})
+            case ClockDoubted():
+                self._line("clock", signal.at, None, {"node": signal.node_id, "warning": shown(signal.warning)})
 
     def summary(self, at: float) -> str:
-        """Return the last line; `at` is loop time."""
+        """Write what waits, and return the last line; `at` is loop time."""
+        for health in self._moves.rest():
+            self._line("health", at, None, _health(health))
         nodes = [
             {
                 "node": node_id,
@@ -65,7 +89,14 @@ class JsonLines:
             }
             for node_id, counts in self.counts.nodes.items()
         ]
-        return self._json("summary", at, None, {"delivered": self.counts.delivered, "nodes": nodes})
+        counts = self.counts
+        fields = {
+            "delivered": counts.delivered,
+            "nodes": nodes,
+            "failovers": counts.failovers,
+            "failbacks": counts.failbacks,
+        }
+        return self._json("summary", at, None, fields)
 
     def _line(self, kind: str, at: float, received: float | None, fields: dict[str, Any]) -> None:
         self._write(self._json(kind, at, received, fields))
@@ -144,6 +175,42 @@ def _held(signal: HeadHeld) -> dict[str, Any]:
 
 def _gate(signal: GateChanged) -> dict[str, Any]:
     return {"open": signal.open, "holder": signal.holder, "reason": shown(signal.reason)}
+
+
+def _health(signal: HealthChanged) -> dict[str, Any]:
+    return {
+        "node": signal.node_id,
+        "generation": signal.generation,
+        "state": signal.state,
+        "suspect": signal.suspect,
+        "reason": signal.reason,
+        "detail": shown(signal.detail),
+        "explanation": shown(signal.explanation),
+        "rank": signal.rank,
+        "sync_distance": signal.sync_distance,
+        "optimistic": signal.optimistic,
+        "el_offline": signal.el_offline,
+        "latency": None if signal.latency is None else _seconds(signal.latency),
+        "offset": None if signal.offset is None else _seconds(signal.offset),
+        "peers": signal.peers,
+    }
+
+
+def _failover(signal: DutiesMoved) -> dict[str, Any]:
+    return {"kind": signal.kind, "from": signal.source, "to": signal.target, "reason": shown(signal.reason)}
+
+
+def _branches(signal: BranchesDiffer) -> dict[str, Any]:
+    return {
+        "slot": signal.slot,
+        "blamed": signal.blamed,
+        "reason": shown(signal.reason),
+        "roots": _roots(signal.roots),
+    }
+
+
+def _roots(roots: Mapping[Root, tuple[NodeId, ...]]) -> list[dict[str, Any]]:
+    return [{"block": root_hex(root), "nodes": list(nodes)} for root, nodes in roots.items()]
 
 
 def _seconds(value: float) -> float:

@@ -1,4 +1,4 @@
-"""The failure log (H9): loud about failures 1, 2, 4, 8, … in a row, quiet about the rest.
+"""The failure log (H9, N9, N10): loud about failures 1, 2, 4, 8, … in a row, quiet about the rest.
 
 The library logs nothing of this by itself, since :mod:`vc_fallback.heads` knows no observers: whoever wants it hands a
 :class:`FailureLog` to the monitor, as the command does.
@@ -7,6 +7,14 @@ The library logs nothing of this by itself, since :mod:`vc_fallback.heads` knows
 import logging
 from dataclasses import dataclass
 
+from vc_fallback.base.health_signals import (
+    AllUnhealthy,
+    BranchesDiffer,
+    ClockDoubted,
+    DutiesMoved,
+    FinalityDiffers,
+    HealthChanged,
+)
 from vc_fallback.base.signals import (
     DependentRootChanged,
     GateChanged,
@@ -21,6 +29,15 @@ from vc_fallback.base.signals import (
     StreamState,
 )
 from vc_fallback.base.types import HeadSource, NodeId, root_hex
+from vc_fallback.observe.health_news import HealthNews, News, Turn
+from vc_fallback.observe.health_text import (
+    all_unhealthy_text,
+    branches_text,
+    clock_text,
+    finality_text,
+    moved_text,
+    news_text,
+)
 from vc_fallback.observe.words import shown
 
 logger = logging.getLogger(__name__)
@@ -29,6 +46,10 @@ _SHOWS_LIFE = frozenset({HeadOutcome.DELIVERED, HeadOutcome.DUPLICATE, HeadOutco
 """What becomes of a head of a stream that works; another may be one of a burst of old heads."""
 
 _CONNECTED = frozenset({StreamState.REQUESTED, StreamState.OPEN, StreamState.STALLED})
+
+_WARNINGS = frozenset({Turn.SUSPECT, Turn.UNHEALTHY, Turn.OPTIMISTIC, Turn.EL_OFFLINE})
+_STEPS = frozenset({Turn.RECOVERING})
+"""Steps on the way back, which are no news to a log: the recovery is one line."""
 
 
 @dataclass(slots=True)
@@ -43,13 +64,17 @@ class _Stream:
 class FailureLog:
     """An observer that writes to :mod:`logging`, under the name of this module."""
 
-    __slots__ = ("_streams",)
+    __slots__ = ("_health", "_streams")
 
     def __init__(self) -> None:
         self._streams: dict[NodeId, _Stream] = {}
+        self._health = HealthNews()
 
     def __call__(self, signal: Signal) -> None:
         """Log a signal, where it is worth it."""
+        for news in self._health(signal):
+            if isinstance(signal, HealthChanged):
+                _log_news(signal, news)
         match signal:
             case StreamChanged():
                 self._stream(signal)
@@ -83,6 +108,20 @@ class FailureLog:
                     logger.info("following %d nodes, their chain is not known yet", len(signal.nodes))
                 else:
                     logger.info("following %d nodes, slots of %s s", len(signal.nodes), signal.slot_duration)
+            case DutiesMoved():
+                logger.info("%s", moved_text(signal))
+            case AllUnhealthy():
+                logger.log(logging.ERROR if signal.begins else logging.INFO, "%s", all_unhealthy_text(signal))
+            case FinalityDiffers():
+                logger.critical("%s", finality_text(signal, root_hex))
+            case BranchesDiffer():
+                over = not (signal.reason or signal.roots)
+                level = logging.INFO if over else logging.WARNING
+                logger.log(
+                    level if self._health.branches(signal) else logging.DEBUG, "%s", branches_text(signal, root_hex)
+                )
+            case ClockDoubted():
+                logger.log(logging.WARNING if self._health.clock(signal) else logging.DEBUG, "%s", clock_text(signal))
 
     def _stream(self, signal: StreamChanged) -> None:
         stream = self._streams.setdefault(signal.node_id, _Stream())
@@ -147,6 +186,13 @@ class FailureLog:
             level = logging.DEBUG if mismatch == stream.mismatch else logging.ERROR
             logger.log(level, "%s: quarantined, it is on another chain: %s", signal.node_id, mismatch)
         stream.mismatch = mismatch
+
+
+def _log_news(signal: HealthChanged, news: News) -> None:
+    level = logging.WARNING if news.turn in _WARNINGS else logging.INFO
+    if news.turn in _STEPS or not news.loud:
+        level = logging.DEBUG
+    logger.log(level, "%s: %s", signal.node_id, news_text(signal, [news]))
 
 
 def _reason(signal: StreamChanged) -> str:

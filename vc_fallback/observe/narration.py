@@ -3,6 +3,14 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from vc_fallback.base.health_signals import (
+    AllUnhealthy,
+    BranchesDiffer,
+    ClockDoubted,
+    DutiesMoved,
+    FinalityDiffers,
+    HealthChanged,
+)
 from vc_fallback.base.signals import (
     DependentRootChanged,
     GateChanged,
@@ -18,6 +26,15 @@ from vc_fallback.base.signals import (
     StreamState,
 )
 from vc_fallback.base.types import NodeId, Root, Slot, root_hex
+from vc_fallback.observe.health_news import HealthNews
+from vc_fallback.observe.health_text import (
+    all_unhealthy_text,
+    branches_text,
+    clock_text,
+    finality_text,
+    moved_text,
+    news_text,
+)
 from vc_fallback.observe.words import shown
 
 _WORTH_A_LINE = frozenset(
@@ -30,19 +47,22 @@ class Narration:
     """Says in words what a person wants to see of a signal: its kind, and a text of one line.
 
     Duplicates and the steps of a connection are left out; of failures in a row, number 1, 2, 4, 8, … is told; heads
-    that are not delivered for a reason of their own are told when the reason is new for that node.
+    that are not delivered for a reason of their own are told when the reason is new for that node. Of health the turns
+    are told, not the places in the ranking; what comes again and again is thinned out like failures.
 
     :param unix: turns loop time into Unix time in seconds (:meth:`Clock.unix`). Times are in UTC.
     """
 
-    __slots__ = ("_outcomes", "_unix")
+    __slots__ = ("_health", "_outcomes", "_unix")
 
     def __init__(self, unix: Callable[[float], float]) -> None:
         self._unix = unix
         self._outcomes: dict[NodeId, HeadOutcome] = {}
+        self._health = HealthNews()
 
     def __call__(self, signal: Signal) -> tuple[str, str] | None:
         """Return the kind and the text of a signal, or `None` where it is not worth a line."""
+        news = [item for item in self._health(signal) if item.loud]
         match signal:
             case HeadDelivered():
                 return "head", _head(signal)
@@ -62,6 +82,18 @@ class Narration:
                 return "roots", _dependent_root(signal)
             case Started():
                 return "start", self._start(signal)
+            case HealthChanged() if news:
+                return "health", f"{signal.node_id}  {news_text(signal, news)}"
+            case DutiesMoved():
+                return "duties", moved_text(signal)
+            case AllUnhealthy():
+                return "alarm", all_unhealthy_text(signal)
+            case FinalityDiffers():
+                return "alarm", finality_text(signal, _cut)
+            case BranchesDiffer() if self._health.branches(signal):
+                return "branch", branches_text(signal, _cut)
+            case ClockDoubted() if self._health.clock(signal):
+                return "clock", clock_text(signal)
         return None
 
     def _start(self, signal: Started) -> str:
@@ -115,7 +147,11 @@ def _worth_a_line(signal: StreamChanged) -> bool:
 
 
 def _slot(slot: Slot, root: Root) -> str:
-    return f"slot {slot}  {short(root)}…"
+    return f"slot {slot}  {_cut(root)}"
+
+
+def _cut(root: Root) -> str:
+    return f"{short(root)}…"
 
 
 def _head(signal: HeadDelivered) -> str:
@@ -164,4 +200,4 @@ def _generation(signal: GenerationChanged) -> str:
 
 
 def _dependent_root(signal: DependentRootChanged) -> str:
-    return f"epoch {signal.epoch}  {short(signal.old)}… became {short(signal.new)}…  shown by {', '.join(signal.nodes)}"
+    return f"epoch {signal.epoch}  {_cut(signal.old)} became {_cut(signal.new)}  shown by {', '.join(signal.nodes)}"

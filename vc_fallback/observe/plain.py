@@ -1,4 +1,4 @@
-"""Plain lines, for people: delivered heads, changes of streams worth knowing, and a table at the end."""
+"""Plain lines, for people: delivered heads, turns of streams and health worth knowing, and a table at the end."""
 
 from collections.abc import Callable
 
@@ -37,11 +37,16 @@ def summary(counts: Counts, time: str) -> str:
     """Return what was counted, as a table of several lines for people; `time` is a time of day."""
     names = [str(node_id) for node_id in counts.nodes]
     width = max([len("node"), *map(len, names)])
+    moves = f"{_many(counts.failovers, 'failover')}, {_many(counts.failbacks, 'failback')}"
     rows = [
-        f"{time}  end     {counts.delivered} heads delivered",
+        f"{time}  end     {counts.delivered} heads delivered, {moves}",
         f"  {'node':<{width}}  {'heads':>7}  {'reconnects':>10}  {'stalls':>6}  {'last slot':>10}",
     ]
     for name, node in zip(names, counts.nodes.values(), strict=True):
         last = "-" if node.last_slot is None else str(node.last_slot)
         rows.append(f"  {name:<{width}}  {node.heads:>7}  {node.reconnects:>10}  {node.stalls:>6}  {last:>10}")
     return "\n".join(rows)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
