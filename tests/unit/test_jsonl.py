@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.health_told import health
 from tests.json_schema import LINES, check_line
-from tests.unit.test_rank_moves import health
 from vc_fallback.base.health import HealthReason, HealthState
 from vc_fallback.base.health_signals import (
     AllUnhealthy,
@@ -248,12 +248,12 @@ def test_a_nodes_health_has_its_state_reason_and_place() -> None:
 def test_moves_of_a_flood_are_told_when_it_is_over_at_the_latest_by_the_summary() -> None:
     """Their time is when the line was made, so that lines stand in the order of their times."""
     lines = Lines()
-    lines.of(health(0, 1), *(health(0, rank) for rank in range(2, 90)))
+    lines.of(*(health(rank=rank) for rank in range(1, 90)))
     assert len(lines.written) == 1 + 64
     (*_, late, gate) = lines.of(GateChanged(5.0, True, None, ""))
     assert (late["type"], late["rank"], late["time"]) == ("health", 89, UNIX + 5)
     assert gate["type"] == "gate"
-    lines.of(*(health(0, rank, 5.0) for rank in range(1, 90)))
+    lines.of(*(health(at=5.0, rank=rank) for rank in range(1, 90)))
     written = len(lines.written)
     assert json.loads(lines.observer.summary(5.5))["type"] == "summary"
     (last,) = lines.written[written:]

@@ -4,6 +4,14 @@ from typing import Any
 
 import pytest
 
+from tests.health_told import health, recovered, recovering, suspect, unhealthy, well
+from vc_fallback.base.health_signals import (
+    AllUnhealthy,
+    BranchesDiffer,
+    ClockDoubted,
+    DutiesMoved,
+    FinalityDiffers,
+)
 from vc_fallback.base.signals import (
     DependentRootChanged,
     GateChanged,
@@ -168,6 +176,115 @@ def test_a_changed_dependent_root_is_one_line() -> None:
     """C11."""
     (line,) = Lines().of(DependentRootChanged(1.0, Epoch(3), ROOT, Root(bytes.fromhex("CD" * 32)), (A, B)))
     assert line == "12:00:01.000  roots   epoch 3  0xabababab… became 0xcdcdcdcd…  shown by a:1, b:1"
+
+
+def test_the_turns_of_a_nodes_health_have_a_line_each_with_the_reason() -> None:
+    """N1, N4."""
+    assert Lines().of(
+        well(at=0.0),
+        suspect(at=1.0),
+        unhealthy(at=3.0),
+        recovering(at=9.0),
+        recovered(at=10.5),
+        health(at=11.0, rank=2),
+    ) == [
+        "12:00:01.000  health  a:1  suspect: 1 failed check in a row: refused",
+        "12:00:03.000  health  a:1  unhealthy: 3 failed checks in a row: refused",
+        "12:00:09.000  health  a:1  recovering: 1 of 3 good checks in a row",
+        "12:00:10.500  health  a:1  healthy again after 9.5 s: 3 good checks in a row",
+    ]
+
+
+def test_what_a_node_says_of_itself_has_a_line_where_it_changes() -> None:
+    """N6."""
+    lines = Lines().of(
+        health(), health(optimistic=True), health(), health(el_offline=True, suspect=True, detail="x"), health()
+    )
+    assert [line.split("  ", 3)[3] for line in lines] == [
+        "optimistic: it follows blocks that its execution layer has not verified",
+        "optimistic no more",
+        "suspect: x, its execution layer is offline",
+        "healthy again after 0.0 s: answers checks, its execution layer is back",
+    ]
+
+
+def test_a_node_that_flaps_is_told_at_one_two_four_and_eight() -> None:
+    """H9; case 31."""
+    lines = Lines()
+    for at in range(0, 90, 10):
+        lines.of(suspect(at=at), well(at=at + 2))
+    assert len([line for line in lines.written if "suspect" in line]) == 4
+    assert len([line for line in lines.written if "healthy again" in line]) == 4
+
+
+def test_duties_that_move_say_from_whom_to_whom_and_why() -> None:
+    """N9."""
+    assert Lines().of(
+        DutiesMoved(1.0, "start", None, A, "the first by rank"),
+        DutiesMoved(2.0, "failover", A, B, "a:1: 9 slots behind the tip"),
+        DutiesMoved(3.0, "failback", B, A, "a:1 ranks higher and is steady"),
+        DutiesMoved(4.0, "failover", A, None, "a:1: left the list"),
+    ) == [
+        "12:00:01.000  duties  a:1 has the duties: the first by rank",
+        "12:00:02.000  duties  failover from a:1 to b:1: a:1: 9 slots behind the tip",
+        "12:00:03.000  duties  failback from b:1 to a:1: a:1 ranks higher and is steady",
+        "12:00:04.000  duties  failover from a:1 to no node: a:1: left the list",
+    ]
+
+
+def test_alarms_say_what_is_wrong_and_what_is_well_again() -> None:
+    """N3, N8, N10."""
+    roots = {ROOT: (A,), Root(bytes(32)): (B,)}
+    assert Lines().of(
+        AllUnhealthy(1.0, True),
+        AllUnhealthy(2.0, False),
+        BranchesDiffer(3.0, Slot(9), None, "", roots),
+        BranchesDiffer(4.0, Slot(9), B, "2 of 3 nodes have 0xabababab at slot 8", {}),
+        BranchesDiffer(5.0, Slot(11), B, "", {}),
+        BranchesDiffer(6.0, Slot(12), None, "", {}),
+        FinalityDiffers(7.0, Epoch(4), roots),
+        ClockDoubted(8.0, A, "a head came 0.31 s before its slot"),
+        ClockDoubted(9.0, None, "3 nodes say that our slots are in the future"),
+    ) == [
+        "12:00:01.000  alarm   no node is healthy any more: requests are still tried, in order of rank",
+        "12:00:02.000  alarm   a node is healthy again",
+        "12:00:03.000  branch  the nodes are on different branches at slot 9: 0xabababab… (a:1), 0x00000000… (b:1)",
+        "12:00:04.000  branch  b:1 is on another branch than the others: 2 of 3 nodes have 0xabababab at slot 8",
+        "12:00:05.000  branch  b:1 is on the branch of the others again",
+        "12:00:06.000  branch  the nodes are on one branch again",
+        "12:00:07.000  alarm   nodes have finalized different blocks for epoch 4: 0xabababab… (a:1), 0x00000000… (b:1)",
+        "12:00:08.000  clock   the clock of a:1 is in doubt: a head came 0.31 s before its slot",
+        "12:00:09.000  clock   our own clock is in doubt: 3 nodes say that our slots are in the future",
+    ]
+
+
+def test_health_holds_no_secrets_of_a_nodes_words() -> None:
+    """Rule 11."""
+    detail = "see\nhttps://u:pw@host/token\x1b[2J"
+    lines = Lines().of(
+        unhealthy(detail=detail),
+        DutiesMoved(1.0, "failover", A, B, detail),
+        ClockDoubted(1.0, A, detail),
+        BranchesDiffer(1.0, None, A, detail, {}),
+    )
+    assert len(lines) == 4
+    for line in lines:
+        assert line.isprintable()
+        assert "<url>" in line
+        assert "pw" not in line
+
+
+def test_the_summary_counts_failovers_and_failbacks() -> None:
+    """N9."""
+    lines = Lines()
+    lines.of(
+        DutiesMoved(1.0, "start", None, A, ""),
+        DutiesMoved(2.0, "failover", A, B, ""),
+        DutiesMoved(3.0, "failback", B, A, ""),
+        DutiesMoved(4.0, "failover", A, B, ""),
+    )
+    first = lines.observer.summary(20.0).splitlines()[0]
+    assert first == "12:00:20.000  end     0 heads delivered, 2 failovers, 1 failback"
 
 
 def test_the_start_names_the_nodes_and_then_the_chain() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.health_told import health as told_health
 from vc_fallback.base.health import HealthReason, HealthState
 from vc_fallback.base.health_signals import HealthChanged
 from vc_fallback.base.signals import GenerationChanged, Signal
@@ -10,24 +11,7 @@ from vc_fallback.observe.rank_moves import MOST, WINDOW, RankMoves
 
 
 def health(number: int, rank: int | None, at: float = 0.0, **changes: Any) -> HealthChanged:
-    values: dict[str, Any] = {
-        "at": at,
-        "node_id": NodeId(f"n{number}"),
-        "generation": 1,
-        "state": HealthState.HEALTHY,
-        "suspect": False,
-        "reason": HealthReason.CHECK_PASSED,
-        "detail": "answers checks",
-        "explanation": "",
-        "rank": rank,
-        "sync_distance": 0,
-        "optimistic": False,
-        "el_offline": False,
-        "latency": None,
-        "offset": None,
-        "peers": None,
-    }
-    return HealthChanged(**values | changes)
+    return told_health(f"n{number}", at, rank=rank, **changes)
 
 
 def told(moves: RankMoves, *signals: Signal) -> list[tuple[str, int | None]]:

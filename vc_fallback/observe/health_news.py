@@ -97,12 +97,15 @@ class _Node:
 class HealthNews:
     """Tells what is new of nodes' health; feed it every signal. A place in the ranking that has moved is no news."""
 
-    __slots__ = ("_nodes", "_repeats", "_slot")
+    __slots__ = ("_apart", "_nodes", "_repeats", "_slot")
 
     def __init__(self) -> None:
         self._nodes: dict[NodeId, _Node] = {}
         self._repeats = Repeats()
+        # Until the chain is known.
         self._slot = 12.0
+        self._apart: set[NodeId | None] = set()
+        """Who is on another branch by what was said aloud, `None` standing for a fork in which nobody is blamed."""
 
     def __call__(self, signal: Signal) -> tuple[News, ...]:
         """Return what is new in a signal; of anything but :class:`HealthChanged` nothing is."""
@@ -115,14 +118,21 @@ class HealthNews:
                 for node_id in (*signal.removed, *signal.changed):
                     self._nodes.pop(node_id, None)
                     self._repeats.forget(node_id)
+                    self._apart.discard(node_id)
         return ()
 
     def branches(self, signal: BranchesDiffer) -> bool:
         """Whether to say aloud that nodes differ. A fork is told anew in each slot in which it goes on."""
         key = (signal.blamed, "branch")
-        if not signal.reason and not signal.roots:
-            return self._repeats.ends(key, signal.at)
-        return self._repeats.begins(key, signal.at, REST * self._slot)
+        if signal.reason or signal.roots:
+            loud = self._repeats.begins(key, signal.at, REST * self._slot)
+            if loud:
+                self._apart.add(signal.blamed)
+            return loud
+        self._repeats.ends(key, signal.at)
+        aloud = signal.blamed in self._apart
+        self._apart.discard(signal.blamed)
+        return aloud
 
     def clock(self, signal: ClockDoubted) -> bool:
         """Whether to say aloud that a clock is in doubt."""
