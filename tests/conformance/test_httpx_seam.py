@@ -220,6 +220,18 @@ async def test_injected_transport_carries_requests_and_streams() -> None:
         await client.request("GET", "/")
 
 
+async def test_injected_transport_is_not_redirected_to_what_httpx_cannot_write() -> None:
+    """Q16: a redirect that cannot be followed is the answer."""
+    location = "/" + "a" * 65_000
+
+    def handler(request: httpx.Request) -> httpx.Response:  # noqa: ARG001 - of this type
+        return httpx.Response(307, headers={"Location": location})
+
+    client = mocked(handler)
+    assert (await client.request("GET", "/")).status == 307
+    await client.aclose()
+
+
 async def test_injected_transport_is_held_to_the_limits() -> None:
     """Q15, hazards 20 and 22 hold whoever carries the bytes."""
 

@@ -243,6 +243,8 @@ NOWHERE = [
     "http://",
     "http://\xff/",
     "data:application/json,{{}}",
+    "/" + "a" * 20_000,
+    "/?" + "\xff" * 20_000,
 ]
 
 

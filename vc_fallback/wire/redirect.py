@@ -10,6 +10,8 @@ MOST = 3
 """How many redirects one call follows."""
 
 _STATUSES = (307, 308)
+_LONGEST = 16 * 1024
+"""Bytes of a target that is followed: several times what any request here has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Place:
         target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=-._~")
         if parts.query:
             target += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=-._~?")
+        if len(target) > _LONGEST:
+            return None
         return Place(replace(origin, authorization=self.url.authorization), target)
 
 
