@@ -224,7 +224,7 @@ async def test_injected_transport_is_not_redirected_to_what_httpx_cannot_write()
     """Q16: a redirect that cannot be followed is the answer."""
     location = "/" + "a" * 65_000
 
-    def handler(request: httpx.Request) -> httpx.Response:  # noqa: ARG001 - of this type
+    def handler(request: httpx.Request) -> httpx.Response:
         return httpx.Response(307, headers={"Location": location})
 
     client = mocked(handler)
