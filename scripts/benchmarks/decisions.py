@@ -11,6 +11,7 @@ from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import HeadOutcome, NodeHeadSeen, Observers, Signal
 from vc_fallback.candidates import Candidates
 from vc_fallback.heads.cache import HeadCache
+from vc_fallback.health.book import HealthBook
 
 SLOT = 12.0
 
@@ -56,7 +57,10 @@ async def _decisions(nodes: int, slots: int) -> dict[str, list[float]]:
         if isinstance(signal, NodeHeadSeen):
             outcomes.append(signal.outcome)
 
-    told, cache = (HeadCache(config, candidates, clock, Observers(observers)) for observers in ((observe,), ()))
+    told, cache = (
+        HeadCache(config, candidates, clock, tell, HealthBook(config.health, candidates, clock, tell))
+        for tell in (Observers((observe,)), Observers())
+    )
     members = list(candidates.current.members)
     chain = config.identity()
     assert chain is not None  # noqa: S101 - configured above
