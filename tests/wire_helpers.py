@@ -1,6 +1,7 @@
 """What tests of the connection layer share: a client that is checked for leaks, and a sink that keeps everything."""
 
 import os
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -28,6 +29,25 @@ class Authority:
         self.ca.issue_cert(*(names or ("127.0.0.1", "localhost"))).configure_cert(self.server)
         self.settings = TLSSettings(ca=folder / "ca.pem")
         self.ca.cert_pem.write_to_path(folder / "ca.pem")
+
+
+class Deaf:
+    """A port that never completes a connection: its backlog is full."""
+
+    def __enter__(self) -> int:
+        self.listener = socket.socket()
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen(0)
+        port: int = self.listener.getsockname()[1]
+        self.fillers = [socket.socket() for _ in range(4)]
+        for filler in self.fillers:
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", port))
+        return port
+
+    def __exit__(self, *_: object) -> None:
+        for one in (*self.fillers, self.listener):
+            one.close()
 
 
 def descriptors() -> int:

@@ -67,10 +67,14 @@ class Answering:
 
     async def handle(self, connection: RawConnection) -> None:
         while True:
-            asked = take_apart(await connection.request())
-            self.asked.append(asked)
-            replies = self.replies.get(asked.operation, [_NO_ENDPOINT])
-            await connection.send((replies.pop(0) if len(replies) > 1 else replies[0]).encode())
+            await connection.send(self.reply(await connection.request()))
+
+    def reply(self, request: Request) -> bytes:
+        """Return the answer to a request."""
+        asked = take_apart(request)
+        self.asked.append(asked)
+        replies = self.replies.get(asked.operation, [_NO_ENDPOINT])
+        return (replies.pop(0) if len(replies) > 1 else replies[0]).encode()
 
 
 @dataclass

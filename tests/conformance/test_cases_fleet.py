@@ -7,6 +7,7 @@ import pytest
 
 from tests.acceptance.harness import candidate, monitor
 from tests.conformance.scripted import AA, BB, CC, root, say_head, scripted
+from vc_fallback.base.health_signals import HealthChanged
 from vc_fallback.base.signals import HeadOutcome
 from vc_fallback.config import CandidateSettings
 from vc_fallback.testing import SimulatedChain, SimulatedNode, simulated_devnet
@@ -60,6 +61,25 @@ async def test_genesis_not_yet_observed_is_unknown() -> None:
             assert latest is not None
             assert sorted(latest.seen_by) == ["bn1", "bn2", "bn3"]
             assert len(young.opens) == 1
+
+
+@pytest.mark.parametrize("absent", [(0,), (0, 1)])
+async def test_proxy_that_knows_of_no_node_yet(absent: tuple[int, ...]) -> None:
+    """Case 36: Traefik says `404 page not found` for a node that starts; it is believed of nothing."""
+    async with simulated_devnet(2) as net:
+        for index in absent:
+            net[index].answer("*", 404, "404 page not found\n", content_type="text/plain")
+        async with monitor(net) as followed:
+            await followed.until(130.5)
+            for index in absent:
+                net[index].heal()
+            await followed.until(135.5)
+            assert followed.delivered_slots()[-3:] == [133, 134, 135]
+            latest = followed.monitor.latest.value
+            assert latest is not None
+            assert sorted(latest.seen_by) == ["bn1", "bn2"]
+            checks = [signal for signal in followed.told(HealthChanged) if signal.node_id in ("bn1", "bn2")]
+            assert {signal.node_id: signal.state for signal in checks} == dict.fromkeys(("bn1", "bn2"), "healthy")
 
 
 async def test_streams_are_tied_to_no_node_and_to_no_start() -> None:

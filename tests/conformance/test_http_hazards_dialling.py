@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.rawserver import answer, replies, serve
-from tests.wire_helpers import Recorder, client_of, descriptors, eventually, fails, get
+from tests.wire_helpers import Deaf, Recorder, client_of, descriptors, eventually, fails, get
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.wire import dial as dialling
 from vc_fallback.wire.client import HTTPClient
@@ -39,25 +39,6 @@ def unused(count: int) -> list[int]:
     for one in sockets:
         one.close()
     return ports
-
-
-class Deaf:
-    """A port that never completes a connection: its backlog is full."""
-
-    def __enter__(self) -> int:
-        self.listener = socket.socket()
-        self.listener.bind(("127.0.0.1", 0))
-        self.listener.listen(0)
-        port: int = self.listener.getsockname()[1]
-        self.fillers = [socket.socket() for _ in range(4)]
-        for filler in self.fillers:
-            filler.setblocking(False)
-            filler.connect_ex(("127.0.0.1", port))
-        return port
-
-    def __exit__(self, *_: object) -> None:
-        for one in (*self.fillers, self.listener):
-            one.close()
 
 
 def resolver_to(*ports: int, calls: list[str] | None = None) -> "object":
