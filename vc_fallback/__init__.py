@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         Quarantined,
         RateLimited,
         RequestTimeout,
+        RetryLater,
         SemanticError,
         ServerError,
         StatusError,
@@ -242,6 +243,7 @@ __all__ = [
     "Quarantined",
     "RateLimited",
     "RequestTimeout",
+    "RetryLater",
     "Role",
     "Root",
     "SemanticError",
@@ -317,7 +319,7 @@ _HOMES = {
         "vc_fallback.node.failures": """
             AlreadyKnown AnswerTooLarge BadRequest Closed ConnectError ConnectTimeout ConnectionLost FutureSlot
             InsecureConnection ItemFailure Malformed NotAcceptable NotFound NotReady Optimistic PayloadTooLarge
-            Quarantined RateLimited RequestTimeout SemanticError ServerError StatusError Unauthorized
+            Quarantined RateLimited RequestTimeout RetryLater SemanticError ServerError StatusError Unauthorized
             UnknownBlock Unreachable UnsupportedEndpoint UnsupportedMediaType
         """,
         "vc_fallback.node.values.about": """

@@ -75,7 +75,7 @@ def failure(
     if items and body.failures and status == 400:
         return _some_refused(node_id, route, body.failures, problem, mask, items)
     kind = _absent(route, body, proven) if status == 404 else _kind(status, body)
-    if kind in (failures.RateLimited, failures.NotReady, failures.Optimistic):
+    if issubclass(kind, failures.RetryLater):
         pause = parse_retry_after(response.headers.get("retry-after"), unix)
         return kind(node_id, route.template, problem, status=status, retry_after=pause)
     return kind(node_id, route.template, problem, status=status)

@@ -61,8 +61,8 @@ class StatusError(NodeError):
     shows_status: ClassVar[bool] = True
 
 
-class NotReady(StatusError):
-    """The node cannot answer now: it is syncing, starting, or short of something it needs (503, or its words)."""
+class RetryLater(StatusError):
+    """A refusal for the time being; `retry_after` in seconds, `None` where the node names none."""
 
     def __init__(
         self,
@@ -75,7 +75,10 @@ class NotReady(StatusError):
     ) -> None:
         super().__init__(node_id, endpoint, problem, status=status)
         self.retry_after = retry_after
-        """Seconds that the node asks to be left alone, where it says so."""
+
+
+class NotReady(RetryLater):
+    """The node cannot answer now: it is syncing, starting, or short of something it needs (503, or its words)."""
 
 
 class Optimistic(NotReady):
@@ -86,20 +89,8 @@ class ServerError(StatusError):
     """The node failed at it (5xx)."""
 
 
-class RateLimited(StatusError):
-    """Too many requests (429); `retry_after` in seconds, `None` where the node names none (Q11)."""
-
-    def __init__(
-        self,
-        node_id: NodeId,
-        endpoint: str,
-        problem: str,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(node_id, endpoint, problem, status=status)
-        self.retry_after = retry_after
+class RateLimited(RetryLater):
+    """Too many requests (429, Q11)."""
 
 
 class Unauthorized(StatusError):
