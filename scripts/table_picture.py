@@ -17,12 +17,14 @@ from rich.terminal_theme import MONOKAI
 from vc_fallback.base.clock import Clock
 from vc_fallback.config import FallbackConfig
 from vc_fallback.heads.monitor import HeadMonitor
-from vc_fallback.observe.board import Board, View
+from vc_fallback.observe.board import Board
 from vc_fallback.observe.table import render
+from vc_fallback.observe.view import View
+from vc_fallback.observe.vitals import vitals
 from vc_fallback.testing import demo_devnet
 
 FILE = Path(__file__).parents[1] / "docs" / "table.svg"
-WIDTH = 116
+WIDTH = 128
 """Columns of the picture."""
 CELL = 12.2
 """Width of a character in rich's template."""
@@ -41,7 +43,7 @@ async def run() -> View:
             start = net.chain.slots.start_of(net.chain.slots.slot_at(clock.now()))
             await anyio.sleep_until(start + (1 + SLOTS) * net.chain.slots.duration)
             listed = [(member.node_id, member.tier) for member in monitor.candidates.current.members.values()]
-            return board.view(clock.now(), monitor.slots, listed)
+            return board.view(clock.now(), monitor.slots, listed, vitals(monitor.cache.book, clock.now()))
 
 
 def picture(view: View) -> str:

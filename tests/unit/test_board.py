@@ -4,6 +4,14 @@ from typing import Any
 
 import pytest
 
+from tests.health_told import health, recovering, suspect, unhealthy
+from vc_fallback.base.health_signals import (
+    AllUnhealthy,
+    BranchesDiffer,
+    ClockDoubted,
+    DutiesMoved,
+    FinalityDiffers,
+)
 from vc_fallback.base.signals import (
     DependentRootChanged,
     GateChanged,
@@ -21,7 +29,9 @@ from vc_fallback.base.signals import (
 )
 from vc_fallback.base.types import Epoch, HeadSource, NodeId, Root, Slot, Tier
 from vc_fallback.chain import ChainIdentity, SlotClock
-from vc_fallback.observe.board import EVENTS, Board, Row, View, age
+from vc_fallback.observe.board import EVENTS, Board
+from vc_fallback.observe.view import DutiesRow, Row, View, age
+from vc_fallback.observe.vitals import Vitals
 
 A, B, C = NodeId("a:1"), NodeId("b:1"), NodeId("c:1")
 NODES = ((A, Tier.PRIMARY), (B, Tier.PRIMARY), (C, Tier.FALLBACK))
@@ -71,12 +81,12 @@ def stream(
     reason: StreamReason,
     *,
     node_id: NodeId = A,
-    healthy: bool | None = None,
+    fresh: bool | None = None,
     detail: str = "",
     retry_in: float | None = None,
     at: float = 202.0,
 ) -> StreamChanged:
-    return StreamChanged(at, node_id, 1, state, healthy, reason, detail, 0 if retry_in is None else 1, retry_in)
+    return StreamChanged(at, node_id, 1, state, fresh, reason, detail, 0 if retry_in is None else 1, retry_in)
 
 
 def change(
@@ -92,8 +102,14 @@ def fed(*signals: Signal) -> Board:
     return board
 
 
-def view(*signals: Signal, now: float = 204.0, listed: tuple[tuple[NodeId, Tier], ...] = NODES) -> View:
-    return fed(*signals).view(now, SLOTS, listed)
+def view(
+    *signals: Signal,
+    now: float = 204.0,
+    listed: tuple[tuple[NodeId, Tier], ...] = NODES,
+    vitals: Vitals | None = None,
+) -> View:
+    """What is shown; `vitals` are those of node A."""
+    return fed(*signals).view(now, SLOTS, listed, {} if vitals is None else {A: vitals})
 
 
 def row(found: View, node_id: NodeId = A) -> Row:
@@ -105,7 +121,7 @@ def test_before_anything_happened_all_is_unknown() -> None:
     found = Board(lambda at: at).view(0.0, None, NODES)
     assert (found.slot, found.epoch, found.into_slot, found.delivered) == (None, None, None, None)
     assert found.generation == 1
-    assert row(found) == Row(A, Tier.PRIMARY, "unknown", None, None, None, None, None, 0, "")
+    assert (found.duties, row(found)) == (None, Row(A, Tier.PRIMARY))
 
 
 def test_the_clock_is_that_of_the_chain() -> None:
@@ -125,29 +141,29 @@ def test_nodes_stand_in_the_order_and_the_tiers_of_the_list() -> None:
 
 
 @pytest.mark.parametrize(
-    ("signals", "health", "state", "reason"),
+    ("signals", "fresh", "state", "reason"),
     [
-        ([stream(StreamState.CONNECTING, StreamReason.STARTED)], "unknown", "connecting", "started"),
-        ([stream(StreamState.FRESH, StreamReason.CURRENT_HEAD, healthy=True)], "healthy", "fresh", "current head"),
+        ([stream(StreamState.CONNECTING, StreamReason.STARTED)], None, "connecting", "started"),
+        ([stream(StreamState.FRESH, StreamReason.CURRENT_HEAD, fresh=True)], True, "fresh", "current head"),
         (
-            [stream(StreamState.STALLED, StreamReason.HEAD_SILENCE, healthy=False, detail="at slot 9")],
-            "unhealthy",
+            [stream(StreamState.STALLED, StreamReason.HEAD_SILENCE, fresh=False, detail="at slot 9")],
+            False,
             "stalled",
             "head silence (at slot 9)",
         ),
         (
             [stream(StreamState.BACKOFF, StreamReason.REFUSED, retry_in=8.0, detail="503")],
-            "unknown",
+            None,
             "backoff",
             "again in 6 s: refused (503)",
         ),
         (
             [
-                stream(StreamState.BACKOFF, StreamReason.REFUSED, healthy=True, retry_in=1.0),
+                stream(StreamState.BACKOFF, StreamReason.REFUSED, fresh=True, retry_in=1.0),
                 # The verdict alone changes while it waits; the attempt is late.
-                stream(StreamState.BACKOFF, StreamReason.HEAD_SILENCE, healthy=False),
+                stream(StreamState.BACKOFF, StreamReason.HEAD_SILENCE, fresh=False),
             ],
-            "unhealthy",
+            False,
             "backoff",
             "again in 0 s: refused",
         ),
@@ -155,42 +171,72 @@ def test_nodes_stand_in_the_order_and_the_tiers_of_the_list() -> None:
             [
                 stream(StreamState.BACKOFF, StreamReason.BROKEN, retry_in=1.0, at=142.0),
                 stream(StreamState.OPEN, StreamReason.RESPONSE),
-                stream(StreamState.FRESH, StreamReason.CURRENT_HEAD, healthy=True),
+                stream(StreamState.FRESH, StreamReason.CURRENT_HEAD, fresh=True),
             ],
-            "healthy",
+            True,
             "fresh",
             "1 min ago: broken",
         ),
         (
-            [stream(StreamState.OPEN, StreamReason.START_GRACE_OVER, healthy=False)],
-            "unhealthy",
+            [stream(StreamState.OPEN, StreamReason.START_GRACE_OVER, fresh=False)],
+            False,
             "open",
             "2 s ago: start grace over",
         ),
-        (
-            [
-                stream(StreamState.OPEN, StreamReason.RESPONSE, healthy=True),
-                NodeQuarantined(1.0, A, 1, "preset differs"),
-            ],
-            "quarantined",
-            "open",
-            "preset differs",
-        ),
-        (
-            [
-                stream(StreamState.OPEN, StreamReason.RESPONSE, healthy=True),
-                NodeQuarantined(1.0, A, 1, "preset differs"),
-                NodeQuarantined(2.0, A, 1, ""),
-            ],
-            "healthy",
-            "open",
-            "response",
-        ),
     ],
 )
-def test_health_state_and_reason_of_a_node(signals: list[Signal], health: str, state: str, reason: str) -> None:
+def test_a_nodes_stream_its_verdict_and_its_reason(
+    signals: list[Signal], fresh: bool | None, state: str, reason: str
+) -> None:
     found = row(view(*signals))
-    assert (found.health, found.state, found.reason) == (health, state, reason)
+    assert (found.fresh, found.state, found.reason) == (fresh, state, reason)
+    assert found.health == "unknown"
+
+
+def test_there_are_two_verdicts_and_neither_follows_from_the_other() -> None:
+    """Rule 3: a stalled stream moves no request, a slow API mutes no stream."""
+    stalled = stream(StreamState.STALLED, StreamReason.HEAD_SILENCE, fresh=False)
+    found = row(view(stalled, vitals=Vitals("healthy", rank=1)))
+    assert (found.health, found.fresh, found.state) == ("healthy", False, "stalled")
+    slow = Vitals("unhealthy", rank=3, trouble="nine of ten answers of node/syncing take up to 4.00 s")
+    found = row(view(stream(StreamState.FRESH, StreamReason.CURRENT_HEAD, fresh=True), vitals=slow))
+    assert (found.health, found.fresh, found.state) == ("unhealthy", True, "fresh")
+    assert found.reason == slow.trouble
+
+
+def test_health_rank_latency_and_peers_are_those_of_the_moment() -> None:
+    found = row(view(health(A), vitals=Vitals("suspect", 2, 0.012, 87, "1 failed check in a row: refused")))
+    assert (found.health, found.rank, found.latency, found.peers) == ("suspect", 2, 0.012, 87)
+    assert found.reason == "1 failed check in a row: refused"
+
+
+def test_what_speaks_against_a_node_comes_before_what_ails_its_stream() -> None:
+    lost = stream(StreamState.BACKOFF, StreamReason.REFUSED, retry_in=8.0)
+    for trouble, reason in (("optimistic", "optimistic"), ("", "again in 6 s: refused")):
+        assert row(view(lost, vitals=Vitals("healthy", 1, trouble=trouble))).reason == reason
+
+
+def test_a_quarantined_node_says_so_before_all_else() -> None:
+    """N7."""
+    lost = stream(StreamState.BACKOFF, StreamReason.REFUSED, retry_in=8.0)
+    found = row(view(lost, NodeQuarantined(1.0, A, 1, "preset differs"), vitals=Vitals("unhealthy", trouble="x")))
+    assert (found.health, found.reason) == ("quarantined", "preset differs")
+    fits = [NodeQuarantined(1.0, A, 1, "preset differs"), NodeQuarantined(2.0, A, 1, "")]
+    assert row(view(lost, *fits, vitals=Vitals("healthy", 1))).health == "healthy"
+
+
+def test_the_node_that_has_the_duties_is_marked_and_moves_are_counted() -> None:
+    """N9, N10."""
+    signals = [DutiesMoved(100.0, "start", None, A, ""), DutiesMoved(190.0, "failover", A, B, "")]
+    found = view(*signals, now=204.0)
+    assert [row.duties for row in found.rows] == [False, True, False]
+    assert found.duties == DutiesRow(B, 14.0, failovers=1, failbacks=0, all_unhealthy=False)
+    found = view(*signals, AllUnhealthy(195.0, True), DutiesMoved(200.0, "failback", B, None, ""), now=204.0)
+    assert found.duties == DutiesRow(None, 4.0, failovers=1, failbacks=1, all_unhealthy=True)
+    assert not any(row.duties for row in found.rows)
+    found = view(*signals, AllUnhealthy(195.0, True), AllUnhealthy(196.0, False))
+    assert found.duties is not None
+    assert not found.duties.all_unhealthy
 
 
 def test_a_nodes_own_words_hold_no_url_and_no_line_break() -> None:
@@ -201,8 +247,15 @@ def test_a_nodes_own_words_hold_no_url_and_no_line_break() -> None:
         NodeQuarantined(1.0, B, 1, detail),
         GateChanged(1.0, True, None, detail),
     )
-    shown = [row(found).reason, row(found, B).reason, found.gate, *(event.text for event in found.events[1:])]
-    assert len(shown) == 6
+    sick = row(view(vitals=Vitals("unhealthy", 1, trouble=detail)))
+    shown = [
+        sick.reason,
+        row(found).reason,
+        row(found, B).reason,
+        found.gate,
+        *(event.text for event in found.events[1:]),
+    ]
+    assert len(shown) == 7
     for text in shown:
         assert text.isprintable()
         assert "<url>" in text
@@ -212,7 +265,7 @@ def test_a_nodes_own_words_hold_no_url_and_no_line_break() -> None:
 @pytest.mark.parametrize(
     ("signals", "expected"),
     [
-        # (slot, delay, behind) of A and B.
+        # (slot, delay, lag) of A and B.
         ([seen(A), seen(B)], [(20, 1.0, 0), (20, 1.0, 0)]),
         ([seen(A), seen(B, slot=17, received=172.5)], [(20, 1.0, 0), (17, 2.5, 3)]),
         # A head that was asked for has no delay into its slot.
@@ -233,7 +286,7 @@ def test_heads_delays_and_how_far_behind_the_best(
     signals: list[Signal], expected: list[tuple[int | None, float | None, int | None]]
 ) -> None:
     found = view(*signals)
-    assert [(row.slot, row.delay, row.behind) for row in found.rows[:2]] == expected
+    assert [(row.slot, row.delay, row.lag) for row in found.rows[:2]] == expected
 
 
 def test_without_a_chain_there_is_no_delay() -> None:
@@ -320,6 +373,54 @@ def test_events_are_the_last_ones_without_what_each_slot_brings() -> None:
     assert [event.bad for event in found.events] == [False, False, True, False, True, True, False, False]
     assert found.events[2].time == "12:03:22"
     assert len(found.events) == EVENTS
+
+
+def test_turns_of_health_moves_of_duties_and_alarms_are_events_and_trouble_stands_out() -> None:
+    """N3, N8, N9, N10."""
+    roots = {ROOT: (A,), OTHER: (B,)}
+    found = view(
+        health(A),
+        suspect(A),
+        unhealthy(A),
+        # Its place is no event.
+        unhealthy(A),
+        recovering(A),
+        DutiesMoved(203.0, "start", None, A, ""),
+        DutiesMoved(203.0, "failover", A, B, ""),
+        DutiesMoved(203.0, "failback", B, A, ""),
+        AllUnhealthy(203.0, True),
+        AllUnhealthy(203.0, False),
+    )
+    assert [(event.kind, event.bad) for event in found.events] == [
+        ("health", True),
+        ("health", True),
+        ("health", False),
+        ("duties", False),
+        ("duties", True),
+        ("duties", False),
+        ("alarm", True),
+        ("alarm", False),
+    ]
+    found = view(
+        health(A, optimistic=True),
+        health(A, el_offline=True),
+        health(A),
+        BranchesDiffer(203.0, Slot(20), None, "", roots),
+        BranchesDiffer(203.0, Slot(20), B, "2 of 3", {}),
+        BranchesDiffer(203.0, Slot(22), B, "", {}),
+        FinalityDiffers(203.0, Epoch(2), roots),
+        ClockDoubted(203.0, None, "slow"),
+    )
+    assert [(event.kind, event.bad) for event in found.events] == [
+        ("health", True),
+        ("health", True),
+        ("health", False),
+        ("branch", True),
+        ("branch", True),
+        ("branch", False),
+        ("alarm", True),
+        ("clock", True),
+    ]
 
 
 def test_what_is_no_signal_can_be_noted() -> None:

@@ -17,11 +17,13 @@ from vc_fallback.base.redact import printable
 from vc_fallback.base.signals import Signal
 from vc_fallback.cli.output import Output
 from vc_fallback.heads.monitor import HeadMonitor
-from vc_fallback.observe.board import Board, View
+from vc_fallback.observe.board import Board
 from vc_fallback.observe.counts import Counts
 from vc_fallback.observe.narration import time_of_day
 from vc_fallback.observe.plain import summary
 from vc_fallback.observe.table import render
+from vc_fallback.observe.view import View
+from vc_fallback.observe.vitals import vitals
 
 SHORTEST_PAUSE: Final = 0.25
 """Seconds between two drawings at least: a person reads no faster."""
@@ -101,7 +103,8 @@ class Screen:
 
     def _look(self, monitor: HeadMonitor) -> View:
         listed = [(member.node_id, member.tier) for member in monitor.candidates.current.members.values()]
-        return self._board.view(self._clock.now(), monitor.slots, listed)
+        now = self._clock.now()
+        return self._board.view(now, monitor.slots, listed, vitals(monitor.cache.book, now))
 
     async def _follow_size(self) -> None:
         with anyio.open_signal_receiver(signal.SIGWINCH) as received:

@@ -1,10 +1,20 @@
 """What the table shows, as a plain object: fed with signals, asked for its state at a moment (rule 13)."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
+from vc_fallback.base.health import HealthState
+from vc_fallback.base.health_signals import (
+    AllUnhealthy,
+    BranchesDiffer,
+    ClockDoubted,
+    DutiesMoved,
+    FinalityDiffers,
+    HealthChanged,
+)
 from vc_fallback.base.signals import (
     GateChanged,
     GenerationChanged,
@@ -19,10 +29,12 @@ from vc_fallback.base.signals import (
     StreamReason,
     StreamState,
 )
-from vc_fallback.base.types import Epoch, HeadSource, NodeId, Root, Slot, Tier
+from vc_fallback.base.types import HeadSource, NodeId, Slot, Tier
 from vc_fallback.chain import SlotClock
 from vc_fallback.observe.counts import Counts
 from vc_fallback.observe.narration import Narration, in_words, utc
+from vc_fallback.observe.view import DeliveredRow, DutiesRow, Event, Row, View, age
+from vc_fallback.observe.vitals import Vitals
 from vc_fallback.observe.words import shown
 
 EVENTS: Final = 8
@@ -33,66 +45,10 @@ _LOST = frozenset({StreamState.STALLED, StreamState.BACKOFF})
 _TROUBLE = frozenset({StreamReason.START_GRACE_OVER, StreamReason.TOPICS_REDUCED})
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One node as the table shows it; `None` is unknown.
-
-    `health` is whether its head stream is to be relied on, in a word. `delay` is the seconds from the start of the slot
-    until its head came, for a head that was announced; `behind` the slots from its head to the best one.
-    """
-
-    node_id: NodeId
-    tier: Tier
-    health: str
-    state: StreamState | None
-    slot: Slot | None
-    root: Root | None
-    delay: float | None
-    behind: int | None
-    reconnects: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveredRow:
-    """The delivered head: from which node, how old in seconds, and how many nodes stand behind it now."""
-
-    node_id: NodeId
-    slot: Slot
-    root: Root
-    delay: float
-    age: float
-    votes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened: a time of day, a kind in one word, and a text; `bad` where it is trouble."""
-
-    time: str
-    kind: str
-    text: str
-    bad: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Everything the table shows at one moment. `slot`, `epoch` and `into_slot` (seconds) are of the wall clock."""
-
-    slot: Slot | None
-    epoch: Epoch | None
-    into_slot: float | None
-    generation: int
-    delivered: DeliveredRow | None
-    gate: str
-    rows: tuple[Row, ...]
-    events: tuple[Event, ...]
-
-
 @dataclass(slots=True)
 class _Node:
     state: StreamState | None = None
-    healthy: bool | None = None
+    fresh: bool | None = None
     mismatch: str = ""
     reason: str = ""
     retry_at: float | None = None
@@ -114,6 +70,8 @@ class Board:
         self._nodes: dict[NodeId, _Node] = {}
         self._generation = 1
         self._delivered: HeadDelivered | None = None
+        self._duties: DutiesMoved | None = None
+        self._all_unhealthy = False
         self._gate: GateChanged | None = None
         self._held = 0
         self._events: deque[Event] = deque(maxlen=EVENTS)
@@ -143,17 +101,28 @@ class Board:
                 self._held += 1
             case GateChanged():
                 self._gate, self._held = signal, 0
+            case DutiesMoved():
+                self._duties = signal
+            case AllUnhealthy():
+                self._all_unhealthy = signal.begins
         self._tell(signal)
 
     def note(self, at: float, kind: str, text: str, *, bad: bool = False) -> None:
         """Add an event that is no signal; `at` is loop time."""
         self._events.append(Event(utc(self._unix(at), "%H:%M:%S"), kind, text, bad))
 
-    def view(self, now: float, slots: SlotClock | None, listed: Iterable[tuple[NodeId, Tier]]) -> View:
+    def view(
+        self,
+        now: float,
+        slots: SlotClock | None,
+        listed: Iterable[tuple[NodeId, Tier]],
+        health: Mapping[NodeId, Vitals] = MappingProxyType({}),
+    ) -> View:
         """Return what the table shows at a moment in loop time.
 
         :param slots: the slots of the chain, `None` until it is known (I1).
         :param listed: the nodes of the present list with their tiers, in its order.
+        :param health: how they are at this moment.
         """
         tiers = dict(listed)
         best = max((h.slot for n in tiers if (h := self._head_that_counts(n)) is not None), default=None)
@@ -167,8 +136,12 @@ class Board:
             into_slot=into,
             generation=self._generation,
             delivered=self._delivered_row(now),
+            duties=self._duties_row(now),
             gate=self._gate_text() if Tier.FALLBACK in tiers.values() else "",
-            rows=tuple(self._row(node_id, tier, now, slots, best) for node_id, tier in tiers.items()),
+            rows=tuple(
+                self._row(node_id, tier, health.get(node_id, Vitals()), now, slots, best)
+                for node_id, tier in tiers.items()
+            ),
             events=tuple(self._events),
         )
 
@@ -185,7 +158,7 @@ class Board:
         if node is None or (signal.state is StreamState.STOPPED and node.state is None):
             return
         waits_on = signal.state is node.state is StreamState.BACKOFF and signal.retry_in is None
-        node.state, node.healthy = signal.state, signal.subscription_healthy
+        node.state, node.fresh = signal.state, signal.subscription_healthy
         if waits_on:
             # Only the verdict changed, with time.
             return
@@ -223,7 +196,17 @@ class Board:
             return f"open: {shown(gate.reason)}"
         return f"held by {gate.holder}" + (f", {self._held} heads of fallbacks held back" if self._held else "")
 
-    def _row(self, node_id: NodeId, tier: Tier, now: float, slots: SlotClock | None, best: Slot | None) -> Row:
+    def _duties_row(self, now: float) -> DutiesRow | None:
+        moved = self._duties
+        if moved is None:
+            return None
+        counts = self.counts
+        since = max(0.0, now - moved.at)
+        return DutiesRow(moved.target, since, counts.failovers, counts.failbacks, self._all_unhealthy)
+
+    def _row(
+        self, node_id: NodeId, tier: Tier, vitals: Vitals, now: float, slots: SlotClock | None, best: Slot | None
+    ) -> Row:
         node = self._nodes.get(node_id) or _Node()
         counts = self.counts.nodes.get(node_id)
         head = node.head
@@ -231,35 +214,26 @@ class Board:
         return Row(
             node_id=node_id,
             tier=tier,
-            health=_health(node),
+            health="quarantined" if node.mismatch else vitals.health,
+            rank=vitals.rank,
+            duties=self._duties is not None and self._duties.target == node_id,
             state=node.state,
+            fresh=node.fresh,
             slot=head.slot if head is not None else None,
             root=head.root if head is not None else None,
             delay=slots.into_slot(head.received, head.slot) if head and announced and slots is not None else None,
-            behind=max(0, best - head.slot) if head is not None and best is not None and not node.mismatch else None,
+            lag=max(0, best - head.slot) if head is not None and best is not None and not node.mismatch else None,
+            latency=vitals.latency,
+            peers=vitals.peers,
             reconnects=counts.reconnects if counts is not None else 0,
-            reason=_reason(node, now),
+            reason=_reason(node, vitals.trouble, now),
         )
 
 
-def age(seconds: float) -> str:
-    """Return a length of time in few characters."""
-    for most, unit, name in ((60, 1, "s"), (3600, 60, "min"), (48 * 3600, 3600, "h")):
-        if seconds < most:
-            return f"{seconds // unit:.0f} {name}"
-    return f"{seconds // 86400:.0f} d"
-
-
-def _health(node: _Node) -> str:
-    if node.mismatch:
-        return "quarantined"
-    return {True: "healthy", False: "unhealthy", None: "unknown"}[node.healthy]
-
-
-def _reason(node: _Node, now: float) -> str:
-    """Say what went wrong last; where nothing has, why the stream is as it is."""
-    if node.mismatch:
-        return shown(node.mismatch)
+def _reason(node: _Node, trouble: str, now: float) -> str:
+    """Say what matters most: what speaks against the node; what ails its stream, or last did; how its stream is."""
+    if node.mismatch or trouble:
+        return shown(node.mismatch or trouble)
     if node.retry_at is not None:
         return f"again in {max(0.0, node.retry_at - now):.0f} s: {node.reason}"
     if node.lost and node.state not in _LOST:
@@ -275,4 +249,15 @@ def _is_bad(signal: Signal) -> bool:
             return signal.open
         case NodeQuarantined():
             return bool(signal.mismatch)
+        case HealthChanged():
+            well = signal.state is not HealthState.UNHEALTHY and not signal.suspect
+            return not well or bool(signal.optimistic or signal.el_offline)
+        case DutiesMoved():
+            return signal.kind == "failover"
+        case AllUnhealthy():
+            return signal.begins
+        case BranchesDiffer():
+            return bool(signal.reason or signal.roots)
+        case FinalityDiffers() | ClockDoubted():
+            return True
     return False

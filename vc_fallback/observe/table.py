@@ -11,10 +11,13 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from vc_fallback.base.signals import StreamState
-from vc_fallback.observe.board import DeliveredRow, Event, Row, View, age
 from vc_fallback.observe.narration import short
+from vc_fallback.observe.view import DeliveredRow, DutiesRow, Event, Row, View, age
 
-_IMPORTANCE: Final = ("node", "stream", "slot", "health", "behind", "delay", "reason", "tier", "root", "reconn.")
+_IMPORTANCE: Final = (
+    "node", "health", "stream", "slot", "rank", "lag", "delay", "reason", "tier", "fresh", "latency", "peers", "root",
+    "reconn.",
+)  # fmt: skip
 """The columns by how much they are needed; a narrow terminal shows the first of them."""
 
 WIDE: Final = 80
@@ -23,6 +26,11 @@ WIDE: Final = 80
 LEAST_REASON: Final = 16
 """Columns below which a reason says nothing."""
 
+GOOD_REASON: Final = 24
+"""Columns that the reason keeps before what is nice to know finds room."""
+
+_NICE: Final = frozenset({"latency", "peers", "root", "reconn."})
+
 Piece = tuple[str, str]
 """A text without line breaks, and its style."""
 
@@ -30,7 +38,15 @@ Line = list[Piece]
 
 _GOOD, _BAD, _WAITS, _QUIET, _LABEL = "green", "bold red", "yellow", "dim", "dim"
 
-_HEALTH = {"healthy": _GOOD, "unhealthy": _BAD, "unknown": _QUIET, "quarantined": "bold magenta"}
+_HEALTH = {
+    "healthy": _GOOD,
+    "suspect": _WAITS,
+    "recovering": "cyan",
+    "unhealthy": _BAD,
+    "quarantined": "bold magenta",
+    "unknown": _QUIET,
+}
+_FRESH = {True: ("yes", _GOOD), False: ("no", _BAD), None: ("-", _QUIET)}
 _STATES = {
     StreamState.FRESH: _GOOD,
     StreamState.OPEN: "",
@@ -59,9 +75,9 @@ def render(view: View, width: int, height: int | None = None) -> Text:
     :param height: its lines; `None` for as many as it takes.
     """
     width = max(1, width)
-    top = [_clock(view, width), _delivered(view.delivered, width)]
+    top = [_clock(view, width), _delivered(view.delivered, width), _duties(view.duties, width)]
     if view.gate:
-        top.append(_fit([("gate  ", _LABEL), (view.gate, _WAITS if view.gate.startswith("open") else "")], width))
+        top.append(_fit([("gate    ", _LABEL), (view.gate, _WAITS if view.gate.startswith("open") else "")], width))
     top.append([])
     rows, events = _share(len(view.rows), len(view.events), None if height is None else height - len(top) - 1)
     lines = [*top, *_rows(view, width, rows)]
@@ -117,7 +133,8 @@ def _columns(view: View, width: int) -> list[tuple[_Column, int]]:
     left = width + gap
     for title in _IMPORTANCE:
         wanted = made[title].width + gap
-        if wanted <= left:
+        kept = GOOD_REASON - LEAST_REASON if title in _NICE and "reason" in chosen else 0
+        if wanted + kept <= left:
             chosen[title] = made[title].width
             left -= wanted
         elif "reason" in chosen:
@@ -146,13 +163,17 @@ def _all_columns(view: View, width: int) -> list[_Column]:
         _Column("node", node, max(4, min(longest, max(9, width // 5))), middle=True),
         _Column("tier", lambda row: (str(row.tier), ""), 8),
         _Column("health", lambda row: (row.health, _HEALTH.get(row.health, "")), 11),
+        _Column("rank", _rank, 4, right=True),
         _Column("stream", _state, 10),
+        _Column("fresh", lambda row: _FRESH[row.fresh], 5),
         _Column(
             "slot", lambda row: _number(row.slot), max(4, *(len(str(row.slot or 0)) for row in rows), 4), right=True
         ),
         _Column("root", root, 10),
         _Column("delay", lambda row: ("-", _QUIET) if row.delay is None else (_delay(row.delay), ""), 8, right=True),
-        _Column("behind", lambda row: _number(row.behind, _WAITS if row.behind else _QUIET), 6, right=True),
+        _Column("lag", lambda row: _number(row.lag, _WAITS if row.lag else _QUIET), 3, right=True),
+        _Column("latency", _latency, 7, right=True),
+        _Column("peers", lambda row: _number(row.peers), 5, right=True),
         _Column("reconn.", lambda row: _number(row.reconnects, "" if row.reconnects else _QUIET), 7, right=True),
         _Column("reason", lambda row: (row.reason, ""), LEAST_REASON),
     ]
@@ -160,6 +181,19 @@ def _all_columns(view: View, width: int) -> list[_Column]:
 
 def _state(row: Row) -> Piece:
     return ("-", _QUIET) if row.state is None else (str(row.state), _STATES.get(row.state, _WAITS))
+
+
+def _rank(row: Row) -> Piece:
+    """Return its place, with a mark on the node that has the duties."""
+    if row.rank is None:
+        return "-", _QUIET
+    return ("*" if row.duties else "") + str(row.rank), "bold" if row.duties else ""
+
+
+def _latency(row: Row) -> Piece:
+    if row.latency is None:
+        return "-", _QUIET
+    return f"{row.latency * 1000:.0f} ms" if row.latency < 9.9995 else f"{row.latency:.0f} s", ""
 
 
 def _number(value: int | None, style: str = "") -> Piece:
@@ -176,9 +210,9 @@ def _delay(seconds: float) -> str:
 def _clock(view: View, width: int) -> Line:
     pieces: list[Line] = []
     if view.slot is None or view.into_slot is None:
-        pieces.append([("slot  ", _LABEL), ("the chain is not known yet", _WAITS)])
+        pieces.append([("slot    ", _LABEL), ("the chain is not known yet", _WAITS)])
     else:
-        pieces.append([("slot  ", _LABEL), (str(view.slot), "bold")])
+        pieces.append([("slot    ", _LABEL), (str(view.slot), "bold")])
         pieces.append([(f"+{view.into_slot:.1f} s", "")])
         if view.epoch is not None:
             pieces.append([("epoch ", _LABEL), (str(view.epoch), "")])
@@ -188,10 +222,10 @@ def _clock(view: View, width: int) -> Line:
 
 def _delivered(delivered: DeliveredRow | None, width: int) -> Line:
     if delivered is None:
-        return _fit([("head  ", _LABEL), ("none delivered yet", _WAITS)], width)
+        return _fit([("head    ", _LABEL), ("none delivered yet", _WAITS)], width)
     return _join(
         [
-            [("head  ", _LABEL), (str(delivered.slot), "bold")],
+            [("head    ", _LABEL), (str(delivered.slot), "bold")],
             [(f"{age(delivered.age)} old", "")],
             [(short(delivered.root), "")],
             [("from ", _LABEL), (delivered.node_id, "bold")],
@@ -200,6 +234,19 @@ def _delivered(delivered: DeliveredRow | None, width: int) -> Line:
         ],
         width,
     )
+
+
+def _duties(duties: DutiesRow | None, width: int) -> Line:
+    label = ("duties  ", _LABEL)
+    if duties is None:
+        return _fit([label, ("no node has them yet", _WAITS)], width)
+    pieces: list[Line] = [[label, (duties.node_id, "bold") if duties.node_id is not None else ("no node", _BAD)]]
+    if duties.all_unhealthy:
+        pieces.append([("no node is healthy", _BAD)])
+    pieces.append([("for ", _LABEL), (age(duties.age), "")])
+    pieces.append([("failovers ", _LABEL), (str(duties.failovers), "")])
+    pieces.append([("failbacks ", _LABEL), (str(duties.failbacks), "")])
+    return _join(pieces, width)
 
 
 def _event(event: Event, width: int) -> Line:
