@@ -58,7 +58,10 @@ class Candidate:
     @property
     def mask(self) -> Mask:
         """What takes this candidate's secrets out of a text (rule 11)."""
-        return Mask([*self.url.secrets, *(value for _, value in self.headers)])
+        values = [value for _, value in self.headers]
+        # Of `Bearer …` and of cookies a node repeats the part that counts; base64 ends in `=`.
+        parts = [part for value in values for ends in ("[ ;,]+", "[ ;,=]+") for part in re.split(ends, value)]
+        return Mask([*self.url.secrets, *values, *parts])
 
 
 @dataclass(frozen=True, slots=True)

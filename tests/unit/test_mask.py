@@ -33,6 +33,27 @@ def test_a_secret_within_a_longer_one_leaves_nothing_of_it() -> None:
     assert Mask(["secret", "secret-and-more"])("secret-and-more, secret") == "<redacted>, <redacted>"
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "p/ss w&rd<'ä", "p%2Fss%20w%26rd%3C%27%C3%A4", "p%2fss%20w%26rd%3c%27%c3%a4", "p/ss%20w%26rd%3C%27%C3%A4",
+        "p%2Fss+w%26rd%3C%27%C3%A4", "p/ss w&amp;rd&lt;&#x27;ä", "p/ss w&amp;rd&lt;'ä", "p/ss w&rd<'\\u00e4",
+        "p\\/ss w&rd<'\\u00e4", "cC9zcyB3JnJkPCfDpA",
+    ],
+)  # fmt: skip
+def test_a_secret_in_whatever_form_a_node_writes_it(form: str) -> None:
+    """In a URL, a page, JSON, base64."""
+    assert Mask(["p/ss w&rd<'ä"])(f"the {form}=") == "the <redacted>="
+
+
+def test_the_parts_of_a_header_are_secrets_each() -> None:
+    """A node repeats what counts of it."""
+    candidate = Candidate(
+        BaseURL.parse("http://bn"), headers=(("Authorization", "Bearer t0ken=="), ("Cookie", "id=sess10n; a=0ther-one"))
+    )
+    assert candidate.mask("t0ken== sess10n 0ther-one") == "<redacted>== <redacted> <redacted>"
+
+
 def test_nothing_to_hide() -> None:
     """A candidate without secrets has its texts as they are."""
     assert Candidate(BaseURL.parse("http://bn.example:5052")).mask("bn.example:5052 v1") == "bn.example:5052 v1"

@@ -1,9 +1,12 @@
 """Keeping secrets out of logs, metrics, status pages, exception texts and terminals (rule 11)."""
 
+import base64
+import html
+import json
 import re
 import string
-from collections.abc import Iterable
-from urllib.parse import urlsplit
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote, quote_plus, urlsplit
 
 _WORD = re.compile(r"\S+")
 _SCHEME_CHARACTERS = string.ascii_letters + string.digits + "+-."
@@ -15,6 +18,7 @@ _CREDENTIALS = re.compile(
     r"(?i)(authorization|cookie|api[-_]?key|(?:auth|access)[-_]?token|passw(?:or)?d|secret)(['\"]?\s*[:=,]\s*)[^\r\n]+"
 )
 _AUTH_SCHEME = re.compile(r"(?i)\b(basic|bearer)\s+[A-Za-z0-9+/=._~-]{4,}")
+_ESCAPE = re.compile("%[0-9A-F]{2}")
 _SHORTEST = 6
 _LONGEST = 16 * 1024
 """Characters of a text that :func:`printable` looks at."""
@@ -57,18 +61,34 @@ def printable(text: str, limit: int = 300) -> str:
 class Mask:
     """Takes the secrets of one candidate out of a text, wherever they stand: a node may repeat them in its own words.
 
-    :param secrets: exact texts; those of fewer than six characters are words of ordinary texts too, and stay.
+    It finds them with the escapes of URLs, HTML and JSON, too, and in base64.
+
+    :param secrets: as they are; those of fewer than six characters are words of ordinary texts too, and stay.
     """
 
     __slots__ = ("_pattern",)
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        found = sorted({secret for secret in secrets if len(secret) >= _SHORTEST}, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, found))) if found else None
+        found = {form for secret in secrets if len(secret) >= _SHORTEST for form in _forms(secret)}
+        longest_first = sorted(found, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if found else None
 
     def __call__(self, text: str) -> str:
         """Return the text without them."""
         return text if self._pattern is None else self._pattern.sub("<redacted>", text)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Yield the ways in which a text may hold a secret; base64 without what fills it up at the end."""
+    yield secret
+    for quoted in (quote(secret), quote(secret, safe=""), quote_plus(secret)):
+        yield quoted
+        yield _ESCAPE.sub(lambda match: match[0].lower(), quoted)
+    yield from (html.escape(secret, quote=False), html.escape(secret))
+    escaped = json.dumps(secret)[1:-1]
+    yield from (escaped, escaped.replace("/", "\\/"))
+    data = secret.encode("utf-8", "surrogatepass")
+    yield from (encode(data).decode().rstrip("=") for encode in (base64.b64encode, base64.urlsafe_b64encode))
 
 
 def _redact_word(word: str) -> str:

@@ -71,7 +71,7 @@ def failure(
     status = response.status
     body = parse_error(response.body)
     # The one detail that Nimbus gives of its message; a client in debug mode lists the lines of a stack.
-    problem = mask(f"{body.message}: {body.texts[0]}" if len(body.texts) == 2 else body.message)
+    problem = mask(_cut(f"{body.message}: {body.texts[0]}" if len(body.texts) == 2 else body.message))
     if items and body.failures and status == 400:
         return _some_refused(node_id, route, body.failures, problem, mask, items)
     kind = _absent(route, body, proven) if status == 404 else _kind(status, body)

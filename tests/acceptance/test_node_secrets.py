@@ -1,0 +1,214 @@
+"""Secrets of a node that repeats them in all it says: none in an error, a log, a lack, or the command (rule 11)."""
+
+import base64
+import html
+import itertools
+import json
+import logging
+import re
+import traceback
+from collections.abc import Callable, Iterator
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from tests.conformance.openapi_calls import Row
+from tests.conformance.openapi_rows import plain_calls
+from tests.rawserver import RawConnection, RawServer, Request, answer, serve
+from vc_fallback.base.errors import NodeError
+from vc_fallback.node import failures
+from vc_fallback.node.client import BeaconNode
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Real time: the command is another process."""
+    backend: str = request.param
+    return backend
+
+
+USER, PASSWORD = "us3r-name", "p4ss/w@rd&<'x y\">"
+PATH, ODD_PATH, QUERY = "t0kenpath", "t0k/en+p th", "t0kenquery=="
+KEY, BEARER = "k3y+with/signs==", "b3arer.t0ken-value_1"
+SECRETS = (USER, PASSWORD, f"{USER}:{PASSWORD}", PATH, ODD_PATH, QUERY, KEY, BEARER)
+HEADERS = [("X-Api-Key", KEY), ("X-Auth", f"Bearer {BEARER}"), ("Cookie", f"session={BEARER}; other=1")]
+TARGET = f"/{PATH}/{quote(ODD_PATH, safe='')}?key={quote(QUERY, safe='')}"
+
+
+def url_of(server: RawServer) -> str:
+    user = f"{quote(USER, safe='')}:{quote(PASSWORD, safe='')}@"
+    return server.url.replace("http://", f"http://{user}") + TARGET
+
+
+def forms(secret: str) -> Iterator[str]:
+    """Yield a secret in all the ways in which a node may write it."""
+    yield secret
+    yield quote(secret, safe="")
+    yield quote(secret)
+    yield re.sub("%..", lambda match: match[0].lower(), quote(secret, safe=""))
+    yield quote_plus(secret)
+    yield html.escape(secret)
+    yield html.escape(secret, quote=False)
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret)[1:-1].replace("/", "\\/")
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        yield encode(secret.encode()).decode()
+        yield encode(secret.encode()).decode().rstrip("=")
+
+
+FORMS = list(dict.fromkeys(form for secret in SECRETS for form in forms(secret)))
+
+
+def shown(text: str) -> list[str]:
+    """Return the secrets that are in a text, in whatever form."""
+    return [form for form in FORMS if form in text]
+
+
+class Echo:
+    """A node that says in every answer some of what it was sent, all of it by and by."""
+
+    def __init__(self, status: int, kind: str) -> None:
+        self.status = status
+        self.kind = kind
+        self.requests: list[Request] = []
+        self._some = itertools.cycle(itertools.batched(FORMS, 3) if hasattr(itertools, "batched") else _batched(3))
+
+    def words(self) -> str:
+        """Return words that no pattern takes for a credential."""
+        return " ".join(f"saw {form}, and" for form in next(self._some))
+
+    def reply(self, request: Request) -> bytes:
+        """Return an answer that repeats something."""
+        return KINDS[self.kind](self, request)
+
+    async def handle(self, connection: RawConnection) -> None:
+        while True:
+            self.requests.append(await connection.request())
+            await connection.send(self.reply(self.requests[-1]))
+
+
+def _batched(size: int) -> list[list[str]]:
+    return [FORMS[start : start + size] for start in range(0, len(FORMS), size)]
+
+
+def _json(echo: Echo, value: object, more: str = "") -> bytes:
+    body = json.dumps(value).encode()
+    return answer(body, status=f"{echo.status} -", headers=f"Content-Type: application/json\r\n{more}")
+
+
+def _message(echo: Echo, request: Request) -> bytes:
+    return _json(echo, {"code": echo.status, "message": echo.words(), "stacktraces": [echo.words()]})
+
+
+def _nested(echo: Echo, request: Request) -> bytes:
+    return _json(echo, {"error": {"code": echo.status, "message": echo.words()}})
+
+
+def _complaints(echo: Echo, request: Request) -> bytes:
+    return _json(echo, [{"dataPath": echo.words(), "message": echo.words()}])
+
+
+def _items(echo: Echo, request: Request) -> bytes:
+    listed = [{"index": n, "message": echo.words()} for n in range(3)]
+    return _json(echo, {"code": echo.status, "message": echo.words(), "failures": listed})
+
+
+def _page(echo: Echo, request: Request) -> bytes:
+    return answer(f"<html><title>{echo.words()}</title></html>".encode(), status=f"{echo.status} -")
+
+
+def _text(echo: Echo, request: Request) -> bytes:
+    return answer(("x" * 250 + " " + echo.words()).encode(), status=f"{echo.status} -")
+
+
+def _long(echo: Echo, request: Request) -> bytes:
+    """So long that it is cut, somewhere in a secret."""
+    words = (f"{echo.words()} " for _ in range(200))
+    return answer(b"".join(word.encode() for word in words), status=f"{echo.status} -")
+
+
+def _escaped(echo: Echo, request: Request) -> bytes:
+    """JSON that is cut off, so that it is shown as it stands."""
+    text = json.dumps({"message": echo.words()}).replace("/", "\\/")
+    return answer(text[:-1].encode(), status=f"{echo.status} -")
+
+
+def _headers(echo: Echo, request: Request) -> bytes:
+    words = next(echo._some)[0].encode("latin-1", "replace").replace(b"\n", b" ")
+    head = b"HTTP/1.1 %d -\r\nContent-Length: 4\r\n" % echo.status
+    names = [b"Content-Type", b"Eth-Consensus-Version", b"Eth-Execution-Payload-Blinded", b"Retry-After", b"Location"]
+    return head + b"".join(b"%b: %b\r\n" % (name, words) for name in names) + b"\r\nnull"
+
+
+def _coding(echo: Echo, request: Request) -> bytes:
+    return answer(b"x", status=f"{echo.status} -", headers=f"Content-Encoding: {PATH}\r\n")
+
+
+def _no_http(echo: Echo, request: Request) -> bytes:
+    return f"HTTP/1.1 {echo.words()}\r\n\r\n".encode()
+
+
+def _bad_header(echo: Echo, request: Request) -> bytes:
+    return f"HTTP/1.1 {echo.status} -\r\n{PATH} : {BEARER}\r\n\r\n".encode()
+
+
+def _members(echo: Echo, request: Request) -> bytes:
+    """Its names and values are secrets."""
+    value = dict.fromkeys(SECRETS, echo.words())
+    return _json(echo, {"data": [value], "dependent_root": BEARER, "version": PATH, **value})
+
+
+def _redirect(echo: Echo, request: Request) -> bytes:
+    return answer(status="307 -", headers=f"Location: http://{quote(USER)}:{KEY}@elsewhere.example/{PATH}\r\n")
+
+
+Reply = Callable[[Echo, Request], bytes]
+KINDS: dict[str, Reply] = {
+    function.__name__.strip("_"): function
+    for function in (
+        _message, _nested, _complaints, _items, _page, _text, _long, _escaped, _headers, _coding, _no_http,
+        _bad_header, _members, _redirect,
+    )
+}  # fmt: skip
+STATUSES = {"message": (200, 202, 400, 404, 405, 406, 415, 429, 500, 501, 503), "items": (400,), "long": (500,)}
+WAYS = [(kind, status) for kind in KINDS for status in STATUSES.get(kind, (200, 400, 500))]
+
+
+def said(error: BaseException) -> str:
+    """Return all that can be read of an exception."""
+    texts = [str(error), repr(error), repr(vars(error)), *traceback.format_exception(error)]
+    if isinstance(error, failures.BadRequest):
+        texts += map(repr, error.failures)
+    return "\n".join(texts)
+
+
+async def failure_of(node: BeaconNode, row: Row) -> NodeError | None:
+    try:
+        await getattr(node, row.method)(*row.args, **row.kwargs)
+    except NodeError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(("kind", "status"), WAYS)
+async def test_no_secret_in_what_is_said_of_a_call(kind: str, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Of any method, whatever it is that the node repeats; every logger is heard at its most talkative."""
+    caplog.set_level(logging.DEBUG)
+    echo = Echo(status, kind)
+    failed = 0
+    async with serve(echo.handle) as server:
+        for row in plain_calls():
+            async with BeaconNode.at(url_of(server), name="n1", headers=HEADERS) as node:
+                error = await failure_of(node, row)
+                failed += error is not None
+                texts = "" if error is None else said(error)
+                texts += repr(node.capabilities.lacks(None)) + repr(node.http.statistics()) + repr(node)
+                assert shown(texts) == [], (row.label, texts)
+    assert failed or status < 300
+    request = echo.requests[0]
+    assert request.headers["authorization"] == f"Basic {base64.b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
+    assert request.headers["x-auth"] == HEADERS[1][1]
+    assert request.target.startswith(TARGET.partition("?")[0])
+    assert shown(caplog.text) == []
