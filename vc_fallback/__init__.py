@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vc_fallback.base.clock import Clock
     from vc_fallback.base.errors import ConfigurationError, FallbackError, NodeError, SubscriptionClosed
+    from vc_fallback.base.health import HealthReason, HealthState
+    from vc_fallback.base.health_signals import (
+        AllUnhealthy,
+        BranchesDiffer,
+        ClockDoubted,
+        DutiesMoved,
+        FinalityDiffers,
+        HealthChanged,
+    )
     from vc_fallback.base.signals import (
         DependentRootChanged,
         GenerationChanged,
@@ -157,6 +166,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "NETWORKS",
+    "AllUnhealthy",
     "AlreadyKnown",
     "AnswerTooLarge",
     "AttestationData",
@@ -168,6 +178,7 @@ __all__ = [
     "BeaconCommitteeSelection",
     "BeaconCommitteeSubscription",
     "BeaconNode",
+    "BranchesDiffer",
     "Candidate",
     "CandidateList",
     "Capabilities",
@@ -176,6 +187,7 @@ __all__ = [
     "ClientVersion",
     "ClientVersions",
     "Clock",
+    "ClockDoubted",
     "Closed",
     "Committee",
     "ConfigurationError",
@@ -187,12 +199,14 @@ __all__ = [
     "DependentRootChanged",
     "DepositContract",
     "Duties",
+    "DutiesMoved",
     "Encodings",
     "Epoch",
     "FailureLog",
     "FallbackConfig",
     "FallbackError",
     "FinalityCheckpoints",
+    "FinalityDiffers",
     "Fork",
     "ForkVersions",
     "FutureSlot",
@@ -203,6 +217,9 @@ __all__ = [
     "HeadOutcome",
     "HeadSource",
     "Header",
+    "HealthChanged",
+    "HealthReason",
+    "HealthState",
     "InsecureConnection",
     "ItemFailure",
     "JsonLines",
@@ -299,6 +316,10 @@ _HOMES = {
     for module, names in {
         "vc_fallback.base.clock": "Clock",
         "vc_fallback.base.errors": "ConfigurationError FallbackError NodeError SubscriptionClosed",
+        "vc_fallback.base.health": "HealthReason HealthState",
+        "vc_fallback.base.health_signals": """
+            AllUnhealthy BranchesDiffer ClockDoubted DutiesMoved FinalityDiffers HealthChanged
+        """,
         "vc_fallback.base.signals": """
             DependentRootChanged GenerationChanged HeadDelivered HeadOutcome NodeHeadSeen NodeQuarantined
             Observer Signal Started StreamChanged StreamReason StreamState
