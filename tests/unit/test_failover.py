@@ -66,6 +66,35 @@ def test_the_first_node_is_the_first_by_rank() -> None:
     assert (world.failover.failovers, world.failover.failbacks) == (0, 0)
 
 
+def test_whoever_answers_first_at_the_start_gives_way_to_a_better_one_that_answers_a_little_later() -> None:
+    """N9: a fallback that says sooner which chain it is on does not keep the duties for it, nor is that a failback."""
+    unknown = {"excluded": "its chain is not known yet"}
+    for prefers in (True, False):
+        world = World(prefer_higher_priority=prefers)
+        assert world.at(0.0, p1=unknown, p2=unknown) == F1
+        assert world.at(0.1, p1=unknown, p2=UNSTEADY) == F1, "it was not checked yet"
+        assert world.at(0.2, p1=unknown) == P2
+        assert world.at(0.3, p1={"peers": 3}) == P2
+        assert world.at(0.4) == P1
+        assert world.told == [(0.0, START, None, F1), (0.2, START, F1, P2), (0.4, START, P2, P1)]
+        assert (world.failover.failovers, world.failover.failbacks) == (0, 0)
+
+
+def test_the_start_is_over_with_the_dwell_or_the_first_failover() -> None:
+    """N9: from then on a move to a node that ranks higher is a failback."""
+    for prefers in (True, False):
+        world = World(prefer_higher_priority=prefers)
+        world.at(0.0, p1=DOWN, p2=DOWN)
+        assert world.at(48.0, p1=GOOD, p2=DOWN) == (P1 if prefers else F1)
+        assert world.failover.failbacks == prefers
+    world = World()
+    world.at(0.0, p1=DOWN)
+    world.at(1.0, p1=DOWN, p2=DOWN)
+    assert world.at(2.0, p2=DOWN) == F1
+    assert world.at(49.0, p2=DOWN) == P1
+    assert world.moves[-1].kind is FAILBACK
+
+
 def test_all_primaries_down_and_one_comes_back() -> None:
     """Scenario 9: a fallback serves at once; failback after the recovery checks, not before the dwell is over."""
     world = World()

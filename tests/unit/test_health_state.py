@@ -236,8 +236,9 @@ def test_slowness_can_be_switched_off() -> None:
 @pytest.mark.parametrize(
     ("checks", "steady"),
     [
-        pytest.param([{}, {}], False, id="two good checks"),
-        pytest.param([{}, {}, {}], True, id="three"),
+        pytest.param([], False, id="new, and not checked yet"),
+        pytest.param([{}], True, id="new, and nothing was against it"),
+        pytest.param([{}, {}, {}], True, id="three good checks"),
         pytest.param([{}, {}, {"optimistic": True}], False, id="optimistic now"),
         pytest.param([{"optimistic": True}, {}, {}], False, id="optimistic two checks ago"),
         pytest.param([{"optimistic": True}, {}, {}, {}], True, id="optimistic long ago"),
@@ -247,7 +248,7 @@ def test_slowness_can_be_switched_off() -> None:
     ],
 )
 def test_who_is_steady(checks: list[dict[str, int]], steady: bool) -> None:
-    """N9, case 31: three checks in a row that find nothing for which duties would be taken away."""
+    """N9, case 31: three checks in a row that find nothing for which duties would be taken away; of a new node one."""
     health = node()
     for number, facts in enumerate(checks):
         health.check_passed(
@@ -265,7 +266,7 @@ def test_a_head_between_checks_ends_steadiness_too() -> None:
     health = node()
     for number in range(6):
         good(health, 12.0 * number)
-        assert not health.steady
+        assert health.steady is (number == 0), "a new one is, until something speaks against it"
         health.seen(12.0 * number + 3, optimistic=True)
         health.seen(12.0 * number + 6, optimistic=False)
     assert steadies(health, 80.0) == [False, False, False, True]
@@ -283,9 +284,11 @@ def steadies(health: NodeHealth, now: float) -> list[bool]:
 
 
 def test_a_failure_ends_steadiness() -> None:
-    """N9: of a request or of a check."""
+    """N9: of a request or of a check; so does a stay on another chain."""
     health = node()
     steadies(health, 0.0)
+    health.doubt()
+    assert steadies(health, 50.0) == [False, False, False, True]
     health.request_failed(100.0, "refused", started=100.0, transport=True)
     assert steadies(health, 102.0) == [False, False, False, True]
     refused(health, 110.0)

@@ -1,5 +1,7 @@
 """How far nodes are behind the tip (N5; scenarios 1, 3, 5)."""
 
+import random
+
 import pytest
 
 from vc_fallback.base.types import NodeId, Slot
@@ -124,11 +126,44 @@ def test_who_is_forgotten_has_no_height() -> None:
 
 def test_heads_beyond_the_clock_are_the_fault_of_few_nodes_or_of_the_clock() -> None:
     """N5, N8: the clock alone demotes nobody."""
-    assert heights(1005, 1000, 998).beyond_clock(Slot(1001)) == {A}
-    assert heights(1005, 1006, 998).beyond_clock(Slot(1001)) == set()
-    assert heights(1005, 1000).beyond_clock(Slot(1001)) == set()
-    assert heights(1003, 1000, 998).beyond_clock(Slot(1001)) == {A}
-    assert heights(1002, 1000, 998).beyond_clock(Slot(1001)) == set()
+
+    def beyond(*slots: int) -> str:
+        known = heights(*slots)
+        return "".join(node_id for node_id in NAMES if known.beyond_clock(node_id, Slot(1001)))
+
+    assert beyond(1005, 1000, 998) == "a"
+    assert beyond(1005, 1006, 998) == ""
+    assert beyond(1005, 1000) == ""
+    assert beyond(1003, 1000, 998) == "a"
+    assert beyond(1002, 1000, 998) == ""
+    assert beyond() == ""
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_tip_that_is_kept_is_the_one_that_would_be_found(seed: int) -> None:
+    """N5: whatever is shown when, and whoever is forgotten; asked for at every step, or seldom."""
+    dice = random.Random(seed)
+    often, now, wall = Heights(3.0), 0.0, 100
+    history: list[tuple[NodeId, Slot, float, bool] | NodeId] = []
+    for _ in range(300):
+        now += dice.choice([0.0, 0.01, 0.7, 3.0, 12.0])
+        wall += dice.random() < 0.2
+        name = dice.choice(NAMES)
+        if dice.random() < 0.03:
+            often.forget(name)
+            history.append(name)
+        elif dice.random() < 0.8:
+            shown = (name, Slot(wall - dice.choice([-3, -1, 0, 0, 0, 1, 1, 9])), now, dice.random() < 0.7)
+            often.saw(*shown[:3], served=shown[3])
+            history.append(shown)
+        if dice.random() < 0.7:
+            anew = Heights(3.0)
+            for step in history:
+                if isinstance(step, tuple):
+                    anew.saw(*step[:3], served=step[3])
+                else:
+                    anew.forget(step)
+            assert often.tip(now, Slot(wall)) == anew.tip(now, Slot(wall))
 
 
 def test_missed_slots_warn_and_put_nobody_behind() -> None:

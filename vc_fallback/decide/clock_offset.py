@@ -48,6 +48,9 @@ class ClockVerdict:
     lowers: str = ""
 
 
+_NOTHING = ClockVerdict()
+
+
 class _Seen(NamedTuple):
     offset: float
     """Seconds from the start of the slot to the head."""
@@ -69,6 +72,8 @@ class _Node:
     seen: deque[_Seen] = field(default_factory=lambda: deque(maxlen=WATCHED))
     future: Slot | None = None
     """The latest slot in which it said that a slot of ours is yet to come."""
+    verdict: ClockVerdict | None = None
+    """What is known of it, once that was asked; every head asks."""
 
 
 class ClockWatch:
@@ -102,7 +107,8 @@ class ClockWatch:
 
     def future_slot(self, node_id: NodeId, slot: Slot) -> None:
         """Note that a node answered a request of the present slot by "that slot is in the future"."""
-        self._nodes.setdefault(node_id, _Node()).future = slot
+        node = self._nodes.setdefault(node_id, _Node())
+        node.future, node.verdict = slot, None
 
     def forget(self, node_id: NodeId) -> None:
         """Forget a node that left or is on another chain."""
@@ -114,6 +120,8 @@ class ClockWatch:
     def judge(self, slot: Slot) -> list[NodeId | None]:
         """Look at all slots up to one that is over; return who is odd since then, `None` standing for ourselves."""
         self._latest = slot
+        for node in self._nodes.values():
+            node.verdict = None
         for over in sorted(s for s in self._open if s <= slot):
             self._close(self._open.pop(over))
         odd: set[NodeId | None] = {node_id for node_id in self._nodes if self.verdict(node_id).warning}
@@ -127,21 +135,10 @@ class ClockWatch:
         """Say what is known of a node's clock."""
         node = self._nodes.get(node_id)
         if node is None:
-            return ClockVerdict()
-        offset = min(0.0, *(seen.offset for seen in node.seen)) if node.seen else None
-        own = -min((seen.own for seen in node.seen), default=0.0)
-        late = sum(seen.late for seen in node.seen)
-        warnings = []
-        lowers = ""
-        if own > self.policy.warn:
-            warnings.append(f"a head came {own:.2f} s before its slot")
-        if own > self.policy.lower:
-            lowers = warnings[0]
-        if late >= LATE_SLOTS:
-            warnings.append(f"later than the other nodes in {late} of {len(node.seen)} slots")
-        if self._in_future(node):
-            warnings.append("says that our slots are in the future")
-        return ClockVerdict(offset, ", ".join(warnings), lowers)
+            return _NOTHING
+        if node.verdict is None:
+            node.verdict = self._verdict(node)
+        return node.verdict
 
     def ours(self) -> str:
         """Say why our own clock is in doubt; empty where it is not."""
@@ -160,6 +157,22 @@ class ClockWatch:
             warnings.append(f"{future} nodes say that our slots are in the future: our clock is fast")
         return ", ".join(warnings)
 
+    def _verdict(self, node: _Node) -> ClockVerdict:
+        offset = min(0.0, *(seen.offset for seen in node.seen)) if node.seen else None
+        own = -min((seen.own for seen in node.seen), default=0.0)
+        late = sum(seen.late for seen in node.seen)
+        warnings = []
+        lowers = ""
+        if own > self.policy.warn:
+            warnings.append(f"a head came {own:.2f} s before its slot")
+        if own > self.policy.lower:
+            lowers = warnings[0]
+        if late >= LATE_SLOTS:
+            warnings.append(f"later than the other nodes in {late} of {len(node.seen)} slots")
+        if self._in_future(node):
+            warnings.append("says that our slots are in the future")
+        return ClockVerdict(offset, ", ".join(warnings), lowers)
+
     def _in_future(self, node: _Node) -> bool:
         return node.future is not None and node.future > self._latest - WATCHED
 
@@ -174,4 +187,5 @@ class ClockWatch:
         middle = median(offsets.values()) if len(offsets) >= FEWEST else latest
         for node_id, offset in offsets.items():
             node = self._nodes.setdefault(node_id, _Node())
+            node.verdict = None
             node.seen.append(_Seen(offset, offset - middle > policy.warn, offset + early))

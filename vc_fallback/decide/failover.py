@@ -23,7 +23,7 @@ class MoveKind(StrEnum):
     """Why duties moved."""
 
     START = "start"
-    """The first node."""
+    """The first node, and one that ranks higher and answers within the dwell after it."""
     FAILOVER = "failover"
     """From a node that does worse than when it took over: at once."""
     FAILBACK = "failback"
@@ -63,9 +63,10 @@ class Failover:
         self.failbacks = 0
         self.all_unhealthy = False
         """Whether there are nodes and none of them is healthy (N10): a critical gauge, and one error line each time."""
+        self._starting = 0.0
+        """Until when moves to a better node belong to the start."""
         self._standing: Standing | None = None
         """The best that the active node has been since it took over."""
-        self._flaw = ""
 
     def look(self, now: float, ranking: Ranking) -> Move | None:
         """See whether duties are to move, by the ranking of this moment; call it whenever that may have changed."""
@@ -88,13 +89,15 @@ class Failover:
             return self._take(now, MoveKind.FAILOVER, best, _worse(active))
         if better and active.flaw and (best.facts.steady or now >= self.since + self.policy.dwell):
             return self._take(now, MoveKind.FAILOVER, best, f"{_worse(active)}; {best.node_id} does better")
-        if not active.flaw and self.policy.prefer_higher_priority and now >= self.since + self.policy.dwell:
+        prefers = self.policy.prefer_higher_priority or now < self._starting
+        if not active.flaw and prefers and now >= self.since + self.policy.dwell:
             worth = active.worth
             for place in places:
                 if place is active:
                     break
                 if place.worth < worth and self._reliable(place):
-                    return self._take(now, MoveKind.FAILBACK, place, f"{place.node_id} ranks higher and is steady")
+                    kind = MoveKind.START if now < self._starting else MoveKind.FAILBACK
+                    return self._take(now, kind, place, f"{place.node_id} ranks higher and is steady")
         return None
 
     def order(self, ranking: Ranking) -> tuple[NodeId, ...]:
@@ -122,6 +125,10 @@ class Failover:
         self.active, self._standing = place.node_id, place.standing
         # Nobody had the duties before the first node, so they may go back from it at any time.
         self.since = now if kind is not MoveKind.START else now - self.policy.dwell
+        if kind is not MoveKind.START:
+            self._starting = now
+        elif move.source is None:
+            self._starting = now + self.policy.dwell
         self.failovers += kind is MoveKind.FAILOVER
         self.failbacks += kind is MoveKind.FAILBACK
         return move

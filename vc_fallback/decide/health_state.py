@@ -102,7 +102,8 @@ class NodeHealth:
         self.duty_latency = LatencyDigest(policy.latency_memory)
         """Of attestation data: the p90 of Q2's delay."""
         self.history: deque[HealthTransition] = deque(maxlen=MOST_TRANSITIONS)
-        self._sound = 0
+        # A node that is new has nothing to recover from: its first good check is enough.
+        self._sound = policy.min_recovery_checks - 1
 
     def use(self, policy: HealthPolicy) -> None:
         """Take other limits: those of a chain that has become known."""
@@ -134,9 +135,14 @@ class NodeHealth:
         """Whether it can be given duties back (N9).
 
         It was found usable by as many good checks in a row as a recovery takes, with nothing to the contrary in
-        between: a node whose `is_optimistic` or sync flips every few seconds never is (case 31).
+        between: a node whose `is_optimistic` or sync flips every few seconds never is (case 31). Before anything was to
+        the contrary one is enough.
         """
         return self.state is HEALTHY and self._sound >= self.policy.min_recovery_checks
+
+    def doubt(self) -> None:
+        """Have it found usable anew before it can be given duties back: it was on another chain (N7)."""
+        self._sound = 0
 
     def broken(self, now: float) -> tuple[HealthReason, str] | None:
         """Return the first limit that is broken now."""

@@ -1,9 +1,10 @@
 """Which chain the nodes agree on (I1)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from vc_fallback.base.types import Epoch, NodeId
-from vc_fallback.chain import ChainIdentity, SlotClock
+from vc_fallback.chain import ChainIdentity, Fork, SlotClock
 
 GENESIS_EPOCH = Epoch(0)
 
@@ -39,6 +40,39 @@ def agreed_identity(
     if not waited and 2 * len(largest) <= len(primaries):
         return None
     return max(largest, key=lambda identity: len(identity.forks))
+
+
+def forks_of(
+    pinned: ChainIdentity, answers: Mapping[NodeId, ChainIdentity], primaries: Sequence[NodeId], unix: float
+) -> tuple[Fork, ...]:
+    """Return the forks of the pinned chain as they are known by now (N7): nodes are updated while we run.
+
+    What a strict majority of all primaries names is so, of forks that have come too: whoever pinned the chain may not
+    have been told of one. Without such a majority those that have come stay as they are, and those to come are the
+    longest schedule of the nodes that fit.
+    """
+    epoch = _epoch(pinned, unix)
+    bare = replace(pinned, forks=())
+    same = {node_id: answer for node_id, answer in answers.items() if not bare.mismatch(answer, epoch)}
+    agreed = agreed_identity(same, primaries, waited=False, unix=unix)
+    if agreed is not None:
+        return agreed.forks or pinned.forks
+    if not pinned.forks:
+        return ()
+    fitting = {node_id: answer for node_id, answer in same.items() if not pinned.mismatch(answer, epoch)}
+    longest = agreed_identity(fitting, primaries, waited=True, unix=unix)
+    if longest is None or not longest.forks:
+        return pinned.forks
+    come = tuple(fork for fork in pinned.forks if fork.epoch <= epoch)
+    return come + tuple(fork for fork in longest.forks if fork.epoch > epoch)
+
+
+def not_scheduled(pinned: ChainIdentity, other: ChainIdentity, epoch: Epoch) -> tuple[Fork, ...]:
+    """Return the forks to come that a node does not know of, or at another epoch: it does not fit any more then."""
+    known = {(fork.version, fork.epoch) for fork in other.forks}
+    if not known:
+        return ()
+    return tuple(fork for fork in pinned.forks if fork.epoch > epoch and (fork.version, fork.epoch) not in known)
 
 
 def _epoch(chain: ChainIdentity, unix: float | None) -> Epoch:

@@ -5,7 +5,7 @@ from enum import Enum, auto
 
 from vc_fallback.base.signals import StreamState
 from vc_fallback.base.types import HeadSource, NodeId, PayloadStatus, Root, Slot
-from vc_fallback.chain import ChainIdentity
+from vc_fallback.chain import ChainIdentity, Fork
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,8 @@ class NodeFacts:
     """What the node says its chain is; `None` before it was asked."""
     mismatch: str = ""
     """In which respect its chain is not the pinned one; empty when it fits or is unknown (N7)."""
+    warned_of: tuple[Fork, ...] = ()
+    """The forks to come that it has not scheduled, by its last word (N7)."""
     unhealthy: str = ""
     """Why requests should not go to the node; empty while it is healthy (N1)."""
 

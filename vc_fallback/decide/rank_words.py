@@ -1,7 +1,5 @@
 """Why a node is where it is in the ranking, in one sentence (N6)."""
 
-from itertools import pairwise
-
 from vc_fallback.base.types import NodeId, Tier
 from vc_fallback.decide.rank import Group, Place, Ranking, step_of
 
@@ -13,13 +11,12 @@ def explain(ranking: Ranking, node_id: NodeId) -> str:
     """
     if node_id in ranking.left_out:
         return f"{node_id} is left out: {ranking.left_out[node_id].excluded}"
-    place = ranking.places[node_id]
-    number = ranking.order.index(node_id) + 1
+    place, number = ranking.places[node_id], ranking.numbers[node_id]
     text = f"{node_id} is {number} of {len(ranking.places)}: {_part(place)}"
-    for before, after in pairwise(ranking.places.values()):
-        if after is place:
-            return f"{text}; after {before.node_id}: {_difference(before, after)}"
-    return text
+    if number == 1:
+        return text
+    before = ranking.places[ranking.order[number - 2]]
+    return f"{text}; after {before.node_id}: {_difference(before, place)}"
 
 
 def _part(place: Place) -> str:

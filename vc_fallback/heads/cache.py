@@ -5,19 +5,19 @@ from dataclasses import replace
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import HeadOutcome, Observers, StreamReason, StreamState
-from vc_fallback.base.types import HeadSource, NodeId, Role, Tier
+from vc_fallback.base.types import Epoch, HeadSource, NodeId
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.delivery import Decision, Delivered, Delivery
 from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
-from vc_fallback.decide.identity import agreed_identity
-from vc_fallback.decide.ledger import CONNECTED, Ledger, NodeFacts, NodeHead, StreamFacts
+from vc_fallback.decide.ledger import Ledger, NodeHead, StreamFacts
 from vc_fallback.heads.dependent_roots import DependentRootWatch
 from vc_fallback.heads.membership import Membership
 from vc_fallback.heads.telling import Telling
 from vc_fallback.heads.tier_gate import TierGate
+from vc_fallback.heads.verification import Verification
 from vc_fallback.health.book import HealthBook
 from vc_fallback.settings import MAINNET_SLOT
 from vc_fallback.times import StreamTimes
@@ -58,6 +58,10 @@ class HeadCache:
         self.closing = False
         """Set when the monitor ends: streams that end then make nothing news."""
         self.members = Membership(candidates, self.ledger, self.delivery, self.tell, clock)
+        self._verification = Verification(
+            candidates, self.ledger, clock, book, self.tell, leave=self._leave, joined=self._joined
+        )
+        self._epoch: Epoch | None = None
         self._gate = TierGate(candidates, self.ledger, self.delivery, self.tell)
         self.dependents: DependentRootWatch | None = None
         """Dependent roots of the delivered chain (C11); `None` until the chain is known."""
@@ -70,41 +74,51 @@ class HeadCache:
         self.ledger.chain = chain
         self.times = StreamTimes.of(self.config.streams, chain.slot_duration)
         self.dependents = DependentRootWatch(chain.slots_per_epoch, self.ledger, self.delivery, self.tell)
-        self.anchor()
-        if self.slots is not None:
-            self.book.pin(self.slots)
+        self.clock.reanchor()
+        self.book.pin(self._set_slots(chain))
         self.tell.started(chain)
-        for node_id, facts in list(self.ledger.nodes.items()):
-            self._check_identity(node_id, facts)
+        for facts in self.ledger.nodes.values():
             self._find_current(facts.stream)
+        self._verification.check_all()
         self.reconsider()
         self.tell_verdicts()
         self.on_pinned()
 
-    def anchor(self) -> None:
-        """Pair the clocks anew (I2)."""
+    def slot_began(self) -> None:
+        """Pair the clocks anew (I2); with a new epoch a fork may have come that a node does not know of (N7)."""
         self.clock.reanchor()
         if self.ledger.chain is not None:
-            self.slots = self.book.slots = SlotClock(self.ledger.chain, self.clock.offset)
+            slots = self._set_slots(self.ledger.chain)
+            before, self._epoch = self._epoch, slots.epoch_at(self.clock.now())
+            if before != self._epoch:
+                self._verification.check_all()
+        self.reconsider()
+
+    def _set_slots(self, chain: ChainIdentity) -> SlotClock:
+        self.slots = self.book.slots = SlotClock(chain, self.clock.offset)
+        return self.slots
 
     def identified(self, node_id: NodeId, identity: ChainIdentity) -> None:
         """Take a node's own word of its chain (N7, H15)."""
         facts = self.ledger.nodes[node_id]
         facts.identity = identity
+        self.book.named_chain(node_id)
         self.answers.set(None)
         if self.ledger.chain is None:
             self.resolve(waited=False)
+            return
+        followed = self._verification.follow_forks(self.ledger.chain)
+        if followed is None:
+            self._verification.check(node_id)
         else:
-            self._check_identity(node_id, facts)
-            self.reconsider()
+            self.ledger.chain = followed
+            self._set_slots(followed)
+            self._verification.check_all()
+        self.reconsider()
 
     def resolve(self, *, waited: bool) -> None:
         """Pin the chain that the primaries agree on, if they do (I1)."""
-        listed = self.candidates.current
-        members = listed.of(Role.EVENTS, Tier.PRIMARY) or listed.of(Role.EVENTS)
-        known = {n: facts.identity for n, facts in self.ledger.nodes.items() if facts.identity is not None}
-        primaries = [member.node_id for member in members]
-        chain = agreed_identity(known, primaries, waited=waited, unix=self.clock.unix())
+        chain = self._verification.agreed(waited=waited)
         if chain is not None and self.ledger.chain is None:
             self.pin(chain)
 
@@ -113,19 +127,15 @@ class HeadCache:
         facts = self.ledger.nodes.get(node_id)
         return facts.mismatch if facts is not None else ""
 
-    def _check_identity(self, node_id: NodeId, facts: NodeFacts) -> None:
-        if self.ledger.chain is None or self.slots is None or facts.identity is None:
-            return
-        mismatch = self.ledger.chain.mismatch(facts.identity, self.slots.epoch_at(self.clock.now()))
-        self.book.identified(node_id, mismatch)
-        if mismatch == facts.mismatch:
-            return
-        facts.mismatch = mismatch
-        if mismatch:
-            self._take(self.delivery.leave(node_id))
-        self.tell.quarantined(node_id, mismatch)
-        if mismatch and facts.stream.state in CONNECTED:
-            self.tell.stream(node_id, StreamReason.QUARANTINED, mismatch)
+    def _leave(self, node_id: NodeId) -> None:
+        """Drop what a node gave that turned out to be on another chain (H15)."""
+        self._take(self.delivery.leave(node_id))
+
+    def _joined(self, node_id: NodeId) -> None:
+        """Take what a node showed before its chain was known to be ours."""
+        entry = self.delivery.entries.get(node_id)
+        if entry is not None:
+            self._note(entry, announced=False)
 
     def _find_current(self, stream: StreamFacts) -> None:
         """See whether a head that came before the chain was known was a current one."""
@@ -142,20 +152,16 @@ class HeadCache:
 
     def offer(self, head: NodeHead) -> None:
         """Take a head that has just come; it is stamped with the present generation (G3)."""
-        now = head.received
+        now, facts = head.received, self.ledger.nodes.get(head.node_id)
         self._look_at_gate(now)
-        # Observers are told of the gate, and may have changed the list.
-        if self.closing or head.node_id not in self.members.followed:
+        if not self.closing:
+            self._note(head, announced=head.source is HeadSource.STREAM)
+        # Observers are told of the gate and of health, and may have changed the list.
+        listed = head.node_id in self.members.followed and self.ledger.nodes.get(head.node_id) is facts
+        if self.closing or not listed:
             return
         if head.generation != self.candidates.generation:
             head = replace(head, generation=self.candidates.generation)
-        self.book.head(
-            head.node_id,
-            head.slot,
-            head.root,
-            announced=head.source is HeadSource.STREAM,
-            optimistic=head.optimistic,
-        )
         known = self._votes
         decisions = self.delivery.offer(head, now, self.slots)
         self._take(decisions)
@@ -168,6 +174,10 @@ class HeadCache:
             self.withheld(head)
         if self._votes != known:
             self.activity.set(None)
+
+    def _note(self, head: NodeHead, *, announced: bool) -> None:
+        """Have a head noted in the book of health."""
+        self.book.head(head.node_id, head.slot, head.root, announced=announced, optimistic=head.optimistic)
 
     def streamed(self, head: NodeHead) -> bool:
         """Note that a stream announced a head; return whether it is a current one (H6)."""

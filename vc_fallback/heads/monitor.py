@@ -277,7 +277,14 @@ class HeadMonitor:
                     tasks.start_soon(once, run)
 
                 cache.withheld = OptimisticPolls(cache, supervisor, spawn).begin
-                checker = Checker(cache.book, pool, self.clock, troubled=supervisor.waits, on_good=supervisor.nudge)
+                checker = Checker(
+                    cache.book,
+                    pool,
+                    self.clock,
+                    troubled=supervisor.waits,
+                    on_good=supervisor.nudge,
+                    on_identity=cache.identified,
+                )
                 ends = SlotEnds(cache.book, pool, self.clock)
                 for run in (
                     supervisor.run,

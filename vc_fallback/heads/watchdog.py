@@ -46,10 +46,9 @@ class Watchdog:
                 if slots is not None:
                     now = cache.clock.now()
                     if slots.slot_at(now) != slot:
-                        cache.anchor()
+                        cache.slot_began()
                         slots = cache.slots or slots
                         slot = slots.slot_at(now)
-                        cache.reconsider()
                     again = self._look_at_all(slots, now, tasks)
                     cache.tell_verdicts()
                 else:

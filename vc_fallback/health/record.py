@@ -1,4 +1,4 @@
-"""Everything that is known of one node's health, whatever its roles."""
+"""What is known of one node's health, whatever its roles."""
 
 from dataclasses import dataclass
 
@@ -20,16 +20,17 @@ class NodeRecord:
     excluded: str
     mismatch: str = ""
     """In which respect its chain is not the pinned one."""
+    check_now: bool = True
+    """Whether it is to be checked at once: it is new, or its chain has just become known to be ours."""
     checked_head: Slot | None = None
     """Its head by the last check, and `claim` the distance that it named then."""
     claim: int | None = None
     peers: int | None = None
     peers_at: float | None = None
+    """When it was asked for its peers; `None` before that, and since it has been unhealthy: they are other ones now."""
     finality_at: float | None = None
     identified_at: float | None = None
-    """When it was asked for its chain, where it has no head stream that asks."""
-    answered: float | None = None
-    """When it answered something else after it had failed its checks: it is checked at once, and no check has begun."""
+    """When it said which chain it is on."""
     facts: RankFacts | None = None
     """What its rank was made of last."""
     told: tuple[object, ...] | None = None
@@ -39,3 +40,8 @@ class NodeRecord:
     def node_id(self) -> NodeId:
         """The node."""
         return self.member.node_id
+
+    @property
+    def unhealthy(self) -> str:
+        """Why requests should not go to it; empty while it is healthy."""
+        return self.mismatch or self.health.unhealthy

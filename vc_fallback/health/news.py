@@ -1,0 +1,52 @@
+"""What is told of health: in the order in which it came to be, and never from within the telling of something else."""
+
+from collections import deque
+from collections.abc import Callable
+
+from vc_fallback.base.signals import Observers, Signal
+from vc_fallback.base.types import NodeId
+
+
+class News:
+    """What waits to be told.
+
+    An observer may change the list, drain a node or do anything else that makes news. It finds everything as it is by
+    then, and what it brought about is told when it has returned. Of a node is told how it is when its turn comes.
+
+    :param of_node: makes the signal of a node; `None` where there is nothing to tell, or no such node any more.
+    """
+
+    def __init__(self, observers: Observers, of_node: Callable[[NodeId], Signal | None]) -> None:
+        self._observers = observers
+        self._of_node = of_node
+        self._waiting: deque[Signal | NodeId] = deque()
+        self._nodes: set[NodeId] = set()
+        self._telling = False
+
+    def add(self, news: Signal | NodeId) -> None:
+        """Have a signal told, or how a node is."""
+        if not self._observers:
+            return
+        if isinstance(news, str):
+            if news in self._nodes:
+                return
+            self._nodes.add(news)
+        self._waiting.append(news)
+
+    def tell(self) -> None:
+        """Tell everything that waits; does nothing while that is being done already."""
+        if self._telling:
+            return
+        self._telling = True
+        try:
+            while self._waiting:
+                news = self._waiting.popleft()
+                if isinstance(news, str):
+                    self._nodes.discard(news)
+                    signal = self._of_node(news)
+                else:
+                    signal = news
+                if signal is not None:
+                    self._observers(signal)
+        finally:
+            self._telling = False
