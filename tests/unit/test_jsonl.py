@@ -435,7 +435,7 @@ def test_the_schema_of_the_tests_refuses_what_does_not_fit() -> None:
         sick | {"reason": "mood"},
         sick | {"peers": -1},
         moved | {"from": moved["to"]},
-        moved | {"kind": "start"},
+        moved | {"from": None},
         good | {"extra": 1},
         {key: value for key, value in good.items() if key != "late"},
         good | {"slot": "7"},

@@ -220,12 +220,14 @@ def test_a_node_that_flaps_is_told_at_one_two_four_and_eight() -> None:
 def test_duties_that_move_say_from_whom_to_whom_and_why() -> None:
     """N9."""
     assert Lines().of(
-        DutiesMoved(1.0, "start", None, A, "the first by rank"),
+        DutiesMoved(1.0, "start", None, B, "the first by rank"),
+        DutiesMoved(1.5, "start", B, A, "a:1 ranks higher and is steady"),
         DutiesMoved(2.0, "failover", A, B, "a:1: 9 slots behind the tip"),
         DutiesMoved(3.0, "failback", B, A, "a:1 ranks higher and is steady"),
         DutiesMoved(4.0, "failover", A, None, "a:1: left the list"),
     ) == [
-        "12:00:01.000  duties  a:1 has the duties: the first by rank",
+        "12:00:01.000  duties  b:1 has the duties: the first by rank",
+        "12:00:01.500  duties  a:1 has the duties: a:1 ranks higher and is steady",
         "12:00:02.000  duties  failover from a:1 to b:1: a:1: 9 slots behind the tip",
         "12:00:03.000  duties  failback from b:1 to a:1: a:1 ranks higher and is steady",
         "12:00:04.000  duties  failover from a:1 to no node: a:1: left the list",

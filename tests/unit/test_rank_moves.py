@@ -72,6 +72,13 @@ def test_a_node_that_came_back_to_its_place_is_no_news() -> None:
     assert moves.rest() == []
 
 
+def test_another_reason_for_the_same_place_is_news() -> None:
+    """A node may be inconsistent, or drained, and last before and after."""
+    moves = RankMoves()
+    signals = [health(0, 3), health(0, 3, explanation="drained"), health(0, 3, explanation="drained"), health(0, 3)]
+    assert told(moves, *signals) == [("n0", 3)] * 3
+
+
 def test_the_same_again_is_no_news() -> None:
     moves = RankMoves()
     assert told(moves, health(0, 1), health(0, 1), health(0, 1, WINDOW)) == [("n0", 1)]

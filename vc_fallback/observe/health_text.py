@@ -23,7 +23,7 @@ def news_text(signal: HealthChanged, news: Iterable[News]) -> str:
 def moved_text(signal: DutiesMoved) -> str:
     """Return who has the duties now, and why."""
     reason = shown(signal.reason)
-    if signal.source is None:
+    if signal.kind == "start":
         return f"{signal.target} has the duties: {reason}"
     return f"{signal.kind} from {signal.source} to {signal.target or 'no node'}: {reason}"
 

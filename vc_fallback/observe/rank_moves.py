@@ -18,7 +18,7 @@ WINDOW: Final = 1.0
 
 
 class RankMoves:
-    """Bounds how often it is told of a node that nothing but its place is another. Feed it every signal."""
+    """Bounds how often it is told of a node that nothing but its place is another, or why. Feed it every signal."""
 
     __slots__ = ("_begun", "_told", "_told_now", "_waiting")
 
@@ -54,8 +54,8 @@ class RankMoves:
         self._waiting.pop(signal.node_id, None)
         if told is None or _own(told) != _own(signal):
             return True
-        if told.rank == signal.rank:
-            # It has come back to the place that was told.
+        if (told.rank, told.explanation) == (signal.rank, signal.explanation):
+            # It has come back to where it was told to be.
             return False
         if self._told_now < MOST:
             self._told_now += 1

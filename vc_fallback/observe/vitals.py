@@ -28,18 +28,17 @@ class Vitals:
 
 def vitals(book: HealthBook, now: float) -> dict[NodeId, Vitals]:
     """Return the vitals of all nodes of the list; `now` is loop time. 100 nodes take 0.3 ms, by measurement."""
-    places = {place.node_id: (rank, place) for rank, place in enumerate(book.ranking.places.values(), 1)}
-    found = {}
-    for node_id, record in book.records.items():
-        rank, place = places.get(node_id, (None, None))
-        found[node_id] = Vitals(
+    ranking = book.ranking
+    return {
+        node_id: Vitals(
             health=_word(record),
-            rank=rank,
+            rank=ranking.numbers.get(node_id),
             latency=record.health.sync_latency.p90(now),
             peers=record.peers,
-            trouble=_trouble(record, place),
+            trouble=_trouble(record, ranking.places.get(node_id)),
         )
-    return found
+        for node_id, record in book.records.items()
+    }
 
 
 def _word(record: NodeRecord) -> str:
