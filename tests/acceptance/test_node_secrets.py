@@ -6,20 +6,22 @@ import itertools
 import json
 import logging
 import re
+import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import quote, quote_plus
 
+import anyio
 import pytest
 
 from tests.conformance.openapi_calls import Row
 from tests.conformance.openapi_rows import plain_calls
+from tests.processes import ROOT
 from tests.rawserver import RawConnection, RawServer, Request, answer, serve
 from vc_fallback.base.errors import NodeError
 from vc_fallback.node import failures
 from vc_fallback.node.client import BeaconNode
-
-pytestmark = pytest.mark.anyio
+from vc_fallback.node.command import main
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -32,7 +34,8 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 USER, PASSWORD = "us3r-name", "p4ss/w@rd&<'x y\">"
 PATH, ODD_PATH, QUERY = "t0kenpath", "t0k/en+p th", "t0kenquery=="
 KEY, BEARER = "k3y+with/signs==", "b3arer.t0ken-value_1"
-SECRETS = (USER, PASSWORD, f"{USER}:{PASSWORD}", PATH, ODD_PATH, QUERY, KEY, BEARER)
+OF_URL = (USER, PASSWORD, f"{USER}:{PASSWORD}", PATH, ODD_PATH, QUERY)
+SECRETS = (*OF_URL, KEY, BEARER)
 HEADERS = [("X-Api-Key", KEY), ("X-Auth", f"Bearer {BEARER}"), ("Cookie", f"session={BEARER}; other=1")]
 TARGET = f"/{PATH}/{quote(ODD_PATH, safe='')}?key={quote(QUERY, safe='')}"
 
@@ -59,38 +62,31 @@ def forms(secret: str) -> Iterator[str]:
 
 
 FORMS = list(dict.fromkeys(form for secret in SECRETS for form in forms(secret)))
+FORMS_OF_URL = list(dict.fromkeys(form for secret in OF_URL for form in forms(secret)))
 
 
-def shown(text: str) -> list[str]:
+def shown(text: str, secrets: Sequence[str] = tuple(FORMS)) -> list[str]:
     """Return the secrets that are in a text, in whatever form."""
-    return [form for form in FORMS if form in text]
+    return [form for form in secrets if form in text]
 
 
 class Echo:
     """A node that says in every answer some of what it was sent, all of it by and by."""
 
-    def __init__(self, status: int, kind: str) -> None:
+    def __init__(self, status: int, reply: "Reply", said: Sequence[str] = tuple(FORMS)) -> None:
         self.status = status
-        self.kind = kind
         self.requests: list[Request] = []
-        self._some = itertools.cycle(itertools.batched(FORMS, 3) if hasattr(itertools, "batched") else _batched(3))
+        self.some = itertools.cycle([said[start : start + 3] for start in range(0, len(said), 3)])
+        self._reply = reply
 
     def words(self) -> str:
         """Return words that no pattern takes for a credential."""
-        return " ".join(f"saw {form}, and" for form in next(self._some))
-
-    def reply(self, request: Request) -> bytes:
-        """Return an answer that repeats something."""
-        return KINDS[self.kind](self, request)
+        return " ".join(f"saw {form}, and" for form in next(self.some))
 
     async def handle(self, connection: RawConnection) -> None:
         while True:
             self.requests.append(await connection.request())
-            await connection.send(self.reply(self.requests[-1]))
-
-
-def _batched(size: int) -> list[list[str]]:
-    return [FORMS[start : start + size] for start in range(0, len(FORMS), size)]
+            await connection.send(self._reply(self, self.requests[-1]))
 
 
 def _json(echo: Echo, value: object, more: str = "") -> bytes:
@@ -136,7 +132,7 @@ def _escaped(echo: Echo, request: Request) -> bytes:
 
 
 def _headers(echo: Echo, request: Request) -> bytes:
-    words = next(echo._some)[0].encode("latin-1", "replace").replace(b"\n", b" ")
+    words = next(echo.some)[0].encode("latin-1", "replace").replace(b"\n", b" ")
     head = b"HTTP/1.1 %d -\r\nContent-Length: 4\r\n" % echo.status
     names = [b"Content-Type", b"Eth-Consensus-Version", b"Eth-Execution-Payload-Blinded", b"Retry-After", b"Location"]
     return head + b"".join(b"%b: %b\r\n" % (name, words) for name in names) + b"\r\nnull"
@@ -193,10 +189,11 @@ async def failure_of(node: BeaconNode, row: Row) -> NodeError | None:
 
 
 @pytest.mark.parametrize(("kind", "status"), WAYS)
+@pytest.mark.anyio
 async def test_no_secret_in_what_is_said_of_a_call(kind: str, status: int, caplog: pytest.LogCaptureFixture) -> None:
     """Of any method, whatever it is that the node repeats; every logger is heard at its most talkative."""
     caplog.set_level(logging.DEBUG)
-    echo = Echo(status, kind)
+    echo = Echo(status, KINDS[kind])
     failed = 0
     async with serve(echo.handle) as server:
         for row in plain_calls():
@@ -212,3 +209,86 @@ async def test_no_secret_in_what_is_said_of_a_call(kind: str, status: int, caplo
     assert request.headers["x-auth"] == HEADERS[1][1]
     assert request.target.startswith(TARGET.partition("?")[0])
     assert shown(caplog.text) == []
+
+
+_BAD = f"http://{quote(USER)}:{KEY}@127.0.0.1/{PATH}"
+_GENESIS = {"genesis_time": "1606824023", "genesis_validators_root": "0x" + "00" * 32}
+
+
+def _well(echo: Echo, request: Request) -> bytes:
+    """Answer as the API has it, with secrets wherever there may be a text of the node's own."""
+    some = next(echo.some)
+    words, word = " ".join(some), some[0]
+    client = {"code": words, "name": words, "version": words, "commit": words}
+    identity = {"peer_id": words, "enr": words, "p2p_addresses": [words], "discovery_addresses": [], "metadata": {}}
+    name = PATH.upper()
+    spec = {
+        "SECONDS_PER_SLOT": "12",
+        "PRESET_BASE": words,
+        f"{name}_FORK_EPOCH": "1",
+        f"{name}_FORK_VERSION": "0x00000001",
+    }
+    fork = {"previous_version": "0x00000000", "current_version": "0x00000001", "epoch": "1"}
+    key, root = "0x" + "ab" * 48, "0x" + "ab" * 32
+    validator = {"pubkey": key, "withdrawal_credentials": root, "effective_balance": "1", "slashed": False}
+    validator |= dict.fromkeys(
+        ["activation_eligibility_epoch", "activation_epoch", "exit_epoch", "withdrawable_epoch"], "1"
+    )
+    found: dict[str, object] = {
+        "node/version": {"version": f"Lighthouse/{words}", "beacon_node": client, "execution_client": client},
+        "node/identity": identity,
+        "beacon/genesis": _GENESIS,
+        "config/spec": spec,
+        "config/fork_schedule": [fork],
+        "states/head/fork": fork,
+        "states/head/validators/0": {"index": "0", "balance": "1", "status": "b3arer", "validator": validator},
+        "blocks/head": {"message": words},
+    }
+    data = next((value for path, value in found.items() if request.target.partition("?")[0].endswith(path)), None)
+    if data is None:
+        return _message(echo, request)
+    return _json(echo, {"version": PATH, "data": data}, f"Eth-Consensus-Version: {word.strip()}\r\n")
+
+
+@pytest.mark.parametrize("kind", ["well", "message", "page", "headers", "members", "no_http"])
+@pytest.mark.anyio
+async def test_the_command_shows_no_secret(kind: str) -> None:
+    """`python -m vc_fallback.node URL`: nothing of its URL on stdout or stderr, whatever the node says."""
+    replies = {**KINDS, "well": _well}[kind]
+    echo = Echo(200 if kind in ("well", "headers", "members") else 500, replies, FORMS_OF_URL)
+    async with serve(echo.handle) as server:
+        command = [sys.executable, "-m", "vc_fallback.node", url_of(server), "--timeout", "20"]
+        done = await anyio.run_process(command, check=False, cwd=ROOT)
+    text = (done.stdout + done.stderr).decode()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert text.startswith(f"node         {server.url}/…\n")
+    assert len(text.splitlines()) > 20
+    assert all(line.isprintable() for line in text.splitlines())
+    assert shown(text, FORMS_OF_URL) == []
+    assert PATH.upper() not in text.upper()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [_BAD, _BAD],
+        [_BAD, "--timeout", _BAD],
+        [_BAD, f"--timeout={_BAD}"],
+        [_BAD, "--timeout", "inf"],
+        [_BAD, f"--{PATH}"],
+        [_BAD, f"--time={PATH}"],
+        [_BAD, f"--produce-block={PATH}"],
+        [_BAD.replace("http", "ftp")],
+        [f"{_BAD}#{BEARER}"],
+        [f"{_BAD} {BEARER}"],
+        [f"http://{BEARER}:99999/"],
+    ],
+)
+def test_the_command_repeats_nothing_of_a_bad_command_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second URL, a URL in the place of a number, an option that is none, a URL that is none."""
+    assert main(arguments) == 2
+    written = capsys.readouterr()
+    assert (written.out, written.err.count("\n")) == ("", 1)
+    assert shown(written.err) == []

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vc_fallback.base.errors import NodeError
+from vc_fallback.base.redact import printable
 from vc_fallback.base.types import FAR_FUTURE_EPOCH, Epoch, Slot, Sourced, root_hex
 from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.node import routes
@@ -204,7 +205,9 @@ class Looker:
             return None
         self.look.reachable = True
         self._collect()
-        self.look.asked.append(Asked(route, True, words(answer.value), self._now() - began, answer.provenance.attempts))
+        # A version of a block, a status, a peer's name: any of them may be what it was sent (rule 11).
+        said = printable(self._node.mask(words(answer.value)))
+        self.look.asked.append(Asked(route, True, said, self._now() - began, answer.provenance.attempts))
         return answer.value
 
     def _collect(self) -> None:
