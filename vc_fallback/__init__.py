@@ -49,10 +49,12 @@ if TYPE_CHECKING:
     from vc_fallback.chain import NETWORKS, ChainIdentity, Fork, SlotClock
     from vc_fallback.config import FallbackConfig
     from vc_fallback.decide.delivery import Delivered
+    from vc_fallback.decide.health_state import HealthTransition
     from vc_fallback.decide.ledger import NodeHead
     from vc_fallback.heads.monitor import HeadMonitor, SlotHead
     from vc_fallback.heads.statistics import StreamStatistics
     from vc_fallback.heads.subscription import Subscription, SubscriptionStatistics
+    from vc_fallback.health.verdict import HealthVerdict
     from vc_fallback.node.capabilities import Capabilities, Lack
     from vc_fallback.node.client import BeaconNode
     from vc_fallback.node.failures import (
@@ -220,6 +222,8 @@ __all__ = [
     "HealthChanged",
     "HealthReason",
     "HealthState",
+    "HealthTransition",
+    "HealthVerdict",
     "InsecureConnection",
     "ItemFailure",
     "JsonLines",
@@ -331,10 +335,12 @@ _HOMES = {
         "vc_fallback.chain": "ChainIdentity Fork NETWORKS SlotClock",
         "vc_fallback.config": "FallbackConfig",
         "vc_fallback.decide.delivery": "Delivered",
+        "vc_fallback.decide.health_state": "HealthTransition",
         "vc_fallback.decide.ledger": "NodeHead",
         "vc_fallback.heads.monitor": "HeadMonitor SlotHead",
         "vc_fallback.heads.statistics": "StreamStatistics",
         "vc_fallback.heads.subscription": "Subscription SubscriptionStatistics",
+        "vc_fallback.health.verdict": "HealthVerdict",
         "vc_fallback.node.capabilities": "Capabilities Lack",
         "vc_fallback.node.client": "BeaconNode",
         "vc_fallback.node.failures": """

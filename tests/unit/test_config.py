@@ -13,8 +13,8 @@ from vc_fallback.base.errors import ConfigurationError
 from vc_fallback.base.types import Role, Tier
 from vc_fallback.chain import NETWORKS
 from vc_fallback.config import FallbackConfig
-from vc_fallback.settings import StreamSettings, WireSettings
-from vc_fallback.times import StreamTimes
+from vc_fallback.settings import HealthSettings, StreamSettings, WireSettings
+from vc_fallback.times import CheckTimes, StreamTimes
 
 ROOT = "0x" + "ab" * 32
 CHAIN = {"genesis_time": 1000, "genesis_validators_root": ROOT, "slot_duration": 2}
@@ -328,7 +328,8 @@ def test_transport_silence_is_the_longer_of_its_two_times(
 
 
 def test_a_cap_is_never_below_the_first_wait() -> None:
-    """H4: a first wait that is set stays, where the cap scales below it."""
-    times = StreamTimes.of(StreamSettings(backoff_first=5, check_interval=30), 1.0)
+    """H4, N2: a first wait that is set stays, where the cap scales below it."""
+    times = StreamTimes.of(StreamSettings(backoff_first=5), 1.0)
     assert times.backoff == BackoffPolicy(first=5, cap=5)
-    assert (times.check.first, times.check.cap) == (30, 30)
+    often = CheckTimes.of(HealthSettings(check_interval=30), 1.0).often
+    assert (often.first, often.cap) == (30, 30)

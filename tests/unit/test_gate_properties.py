@@ -27,12 +27,17 @@ from vc_fallback.candidates import Candidate, Candidates
 from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.cache import HeadCache
+from vc_fallback.health.book import HealthBook
 
 SLOT = 12.0
 NODES = [NodeId(name) for name in ("n1", "n2", "n3", "n4")]
 TIERS = [Tier.PRIMARY, Tier.PRIMARY, Tier.FALLBACK, Tier.FALLBACK]
 CONFIG = FallbackConfig.of(
-    {"chain": {"genesis_time": 0.0, "genesis_validators_root": "0x" + "00" * 32, "slot_duration": SLOT}}
+    {
+        "chain": {"genesis_time": 0.0, "genesis_validators_root": "0x" + "00" * 32, "slot_duration": SLOT},
+        # One check makes a node ill or well, and nothing else does.
+        "health": {"failed_checks": 1, "min_recovery_checks": 1, "max_lag": 2**20},
+    }
 )
 
 
@@ -46,6 +51,9 @@ class ByHand(Clock):
 
     def now(self) -> float:
         return self.time
+
+    def unix(self, at: float | None = None) -> float:
+        return self.time if at is None else at
 
 
 @dataclass(frozen=True)
@@ -173,7 +181,9 @@ class World:
         world.clock = ByHand()
         world.model = {node: Node(tier) for node, tier in zip(NODES, TIERS, strict=True)}
         world.candidates = Candidates(world.listing(zip(NODES, TIERS, strict=True)))
-        world.cache = HeadCache(CONFIG, world.candidates, world.clock, Observers([world.observe]))
+        observers = Observers([world.observe])
+        book = HealthBook(CONFIG.health, world.candidates, world.clock, observers)
+        world.cache = HeadCache(CONFIG, world.candidates, world.clock, observers, book)
         world.cache.start()
         for node in NODES:
             world.step(Open(node))
@@ -254,8 +264,13 @@ class World:
                 self.cache.look_at_gate()
             case Health(well=well):
                 node.well = well
-                facts.health.failed, facts.health.error = (0, "") if well else (3, "refused")
-                self.cache.judge_health(name)
+                if well:
+                    self.cache.book.check_passed(
+                        name, head_slot=Slot(0), sync_distance=0, latency=0.1, optimistic=False, el_offline=False
+                    )
+                else:
+                    self.cache.book.check_failed(name, "refused")
+                assert bool(facts.unhealthy) is not well
 
     def show(self, show: Show, node: Node) -> None:
         slot = max(node.at or 0, self.wall - show.behind)

@@ -1,6 +1,7 @@
 """The head monitor: the heads of many nodes as one (H, C, G); usable alone, without requests."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self
@@ -9,7 +10,6 @@ import anyio
 import httpx
 from anyio.abc import TaskGroup
 
-from vc_fallback.base.background import for_ever, once
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import Observer, Observers
 from vc_fallback.base.types import Epoch, NodeId, Root, Slot
@@ -20,22 +20,17 @@ from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.cache import HeadCache
-from vc_fallback.heads.optimistic import OptimisticPolls
 from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.heads.subscription import OnFull, Subscription
 from vc_fallback.heads.supervisor import Supervisor
-from vc_fallback.heads.watchdog import Watchdog
+from vc_fallback.heads.tasks import run
 from vc_fallback.health.book import HealthBook
-from vc_fallback.health.checker import Checker, SlotEnds
+from vc_fallback.health.outcomes import outcomes
+from vc_fallback.health.verdict import HealthVerdict
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.factory import NodeFactory
 from vc_fallback.node.pool import NodePool
-from vc_fallback.settings import MAINNET_SLOT, SHORTEST
 from vc_fallback.wire.dial import Resolver
-
-IDENTITY_WAIT = 6.0
-"""Seconds from the first node's answer until those that have answered decide which chain it is (I1); for slots of 12 s,
-less where the answers say that slots are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +85,19 @@ class HeadMonitor:
         book = HealthBook(self._config.health, self.candidates, clock, self._observers)
         self._cache = cache = HeadCache(self._config, self.candidates, clock, self._observers, book)
         self._pool = NodePool(
-            self.candidates, self._nodes, clock, slots=lambda: cache.slots, quarantined=cache.quarantined
+            self.candidates,
+            self._nodes,
+            clock,
+            slots=lambda: cache.slots,
+            quarantined=cache.quarantined,
+            outcomes=lambda node_id: outcomes(book, node_id),
         )
         self._supervisor = Supervisor(cache, self._make_node)
         cache.start()
         self._host = anyio.create_task_group()
         self._scope = anyio.CancelScope()
         await self._host.__aenter__()
-        self._host.start_soon(self._run, cache, self._supervisor, self._pool, self._scope)
+        self._host.start_soon(run, cache, self._supervisor, self._pool, self._scope)
         return self
 
     async def __aexit__(
@@ -232,6 +232,48 @@ class HeadMonitor:
             return {}
         return {stream.node_id: stream.statistics() for stream in self._supervisor.streams}
 
+    # --- health
+
+    def ranking(self) -> tuple[NodeId, ...]:
+        """Return the nodes by rank, best first (N6); left out are those of another chain, or of none known yet."""
+        return self.cache.book.ranking.order
+
+    def order(self) -> tuple[NodeId, ...]:
+        """Return the nodes in the order in which to ask them: the one that has the duties, then the others by rank.
+
+        Duties do not follow every change of the ranking: they leave a node at once that does worse than when it took
+        over, and go back to one that ranks higher only when it can be relied on (N9). While the node that has them is
+        suspect the others of its tier come first (N4). When nobody is healthy all are in it all the same (N10).
+        """
+        return self.cache.book.order
+
+    def health(self, node_id: NodeId) -> HealthVerdict:
+        """Return the verdict on a node's health: its state, why, since when, and what it was made of (N1).
+
+        :raises KeyError: for a node that is not in the list.
+        """
+        return self.cache.book.verdict(node_id)
+
+    def explain(self, node_id: NodeId) -> str:
+        """Say in one sentence why a node is where it is in the ranking, and what would change its health (N1, N6).
+
+        :raises KeyError: for a node that is not in the list.
+        """
+        return self.cache.book.explain(node_id)
+
+    def drain(self, node_id: NodeId, duration: float) -> None:
+        """Put a node last on purpose for so many seconds from now, for maintenance; 0 ends that (N11).
+
+        It is checked and followed all the same, and comes back by itself. A change of the list ends it only where the
+        node leaves.
+
+        :raises KeyError: for a node that is not in the list.
+        :raises ValueError: for a duration that is below 0 or no number.
+        """
+        if not 0 <= duration < math.inf:
+            raise ValueError("a drain lasts 0 seconds or longer, and ends")
+        self.cache.book.drain(node_id, duration)
+
     # --- the list
 
     def update_candidates(
@@ -263,57 +305,5 @@ class HeadMonitor:
             generation=lambda: self.candidates.generation,
             slots=lambda: self.cache.slots,
             quarantined=lambda: self.cache.quarantined(member.node_id),
+            outcomes=outcomes(self.cache.book, member.node_id),
         )
-
-    # --- tasks
-
-    async def _run(self, cache: HeadCache, supervisor: Supervisor, pool: NodePool, scope: anyio.CancelScope) -> None:
-        watchdog = Watchdog(cache, supervisor)
-        cache.on_pinned = watchdog.wake
-        with scope:
-            async with anyio.create_task_group() as tasks:
-
-                def spawn(run: Callable[[], Awaitable[None]]) -> None:
-                    tasks.start_soon(once, run)
-
-                cache.withheld = OptimisticPolls(cache, supervisor, spawn).begin
-                checker = Checker(
-                    cache.book,
-                    pool,
-                    self.clock,
-                    troubled=supervisor.waits,
-                    on_good=supervisor.nudge,
-                    on_identity=cache.identified,
-                )
-                ends = SlotEnds(cache.book, pool, self.clock)
-                for run in (
-                    supervisor.run,
-                    watchdog.run,
-                    checker.run,
-                    ends.run,
-                    self._settle,
-                    self._decide_identity,
-                ):
-                    tasks.start_soon(for_ever, run, lambda: cache.times.backoff)
-
-    async def _settle(self) -> None:
-        """Deliver old heads when their burst is over (H13)."""
-        cache = self.cache
-        watcher = cache.settle.watcher()
-        while True:
-            due = cache.delivery.next_settle
-            if due is None:
-                await watcher.wait()
-                continue
-            await anyio.sleep(max(0.0, due - cache.clock.now()))
-            cache.settle_due()
-
-    async def _decide_identity(self) -> None:
-        """When some nodes have had time to answer, let those that did decide which chain it is (I1)."""
-        cache = self.cache
-        watcher = cache.answers.watcher(seen=cache.answers.version == 0)
-        while cache.ledger.chain is None:
-            await watcher.wait()
-            longest = max((f.identity.slot_duration for f in cache.ledger.nodes.values() if f.identity), default=0.0)
-            await anyio.sleep(max(SHORTEST, IDENTITY_WAIT * min(1.0, longest / MAINNET_SLOT)))
-            cache.resolve(waited=True)

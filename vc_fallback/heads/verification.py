@@ -45,11 +45,11 @@ class Verification:
 
     def agreed(self, *, waited: bool) -> ChainIdentity | None:
         """Return the chain that the primaries agree on, if they do (I1)."""
-        return agreed_identity(self._known, self._primaries, waited=waited, unix=self._clock.unix())
+        return agreed_identity(self._known, self._primaries, waited=waited, unix=self._unix)
 
     def follow_forks(self, pinned: ChainIdentity) -> ChainIdentity | None:
         """Return the pinned chain with what the nodes know of its forks by now; `None` where that is nothing new."""
-        forks = forks_of(pinned, self._known, self._primaries, self._clock.unix())
+        forks = forks_of(pinned, self._known, self._primaries, self._unix)
         return None if forks == pinned.forks else replace(pinned, forks=forks)
 
     def check_all(self) -> None:
@@ -95,6 +95,10 @@ class Verification:
             names = ", ".join(f"{fork.name} at epoch {fork.epoch}" for fork in lacking)
             logger.warning("%s: has not scheduled %s: it does not count from then on", node_id, names)
         facts.warned_of = lacking
+
+    @property
+    def _unix(self) -> float:
+        return self._clock.unix(self._clock.now())
 
     @property
     def _known(self) -> dict[NodeId, ChainIdentity]:

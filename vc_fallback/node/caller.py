@@ -9,6 +9,7 @@ import anyio
 import httpx
 
 from vc_fallback.base.clock import Clock
+from vc_fallback.base.errors import NodeError
 from vc_fallback.base.redact import Mask, printable
 from vc_fallback.base.types import Epoch, NodeId, Provenance, Sourced
 from vc_fallback.chain import SlotClock
@@ -30,6 +31,10 @@ Pairs = Sequence[tuple[str, str]]
 ACCEPT_JSON: Pairs = (("Accept", JSON),)
 ACCEPT_BOTH: Pairs = (("Accept", f"{SSZ};q=1.0,{JSON};q=0.9"),)
 """As the API definition prefers it; the weights matter to some nodes (case 57)."""
+
+Outcomes = Callable[[Route, float, float, NodeError | None], None]
+"""Called after every request, at once, with its route, the moments in loop time at which it began and ended, and how it
+failed, or `None`. Of calls that were cancelled, or that needed no request, nothing is said."""
 
 REQUEST_TIMEOUT = 10.0
 """Seconds for a call that names no time of its own (rule 6)."""
@@ -67,6 +72,7 @@ class Caller:
         generation: Callable[[], int] = lambda: 0,
         slots: Callable[[], SlotClock | None] = lambda: None,
         quarantined: Callable[[], str] = str,
+        outcomes: Outcomes | None = None,
     ) -> None:
         """Make a client of one node; nothing is dialled yet.
 
@@ -76,6 +82,7 @@ class Caller:
         :param generation: the present generation of the candidate list, for provenance.
         :param slots: the chain's slots once they are known, for what is remembered by epoch (Q13).
         :param quarantined: why the node is to be asked for nothing but what it is (N7); empty where it is not.
+        :param outcomes: what is to know how every request ended: the node's health (rule 10).
         """
         self.node_id = node_id
         self.http = http
@@ -87,6 +94,7 @@ class Caller:
         self._generation = generation
         self._slots = slots
         self._quarantined = quarantined
+        self._outcomes = outcomes
 
     def close(self) -> None:
         """Close the node's connections; calls under way raise :exc:`~vc_fallback.node.failures.Closed`."""
@@ -123,11 +131,44 @@ class Caller:
         if body is not None:
             headers = (*headers, ("Content-Type", body.media_type))
         asked = self._clock.now()
-        response: Response | None = None
+        try:
+            response = await self._exchange(route, path, query, headers, body, asked + limit)
+            if response is None:
+                raise failures.RequestTimeout(self.node_id, route.template, f"no answer within {limit:.3g} s")
+            received = self._clock.now()
+            if response.status not in success or (body is not None and says_known(response)):
+                items = 0 if body is None else body.items
+                proven = self.capabilities.proven(route.operation)
+                unix = self._clock.unix(received)
+                found = failure(self.node_id, route, response, unix, self.mask, items, proven=proven)
+                if isinstance(found, failures.UnsupportedEndpoint):
+                    self.capabilities.note(route.operation, found.problem, self._epoch())
+                raise found
+            try:
+                value = parse(response)
+            except WithoutVersion:
+                raise
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                raise failures.Malformed(self.node_id, route.template, where(error), status=response.status) from None
+        except NodeError as error:
+            if self._outcomes is not None:
+                self._outcomes(route, asked, self._clock.now(), error)
+            raise
+        self.capabilities.found(route.operation)
+        if self._outcomes is not None:
+            self._outcomes(route, asked, received, None)
+        return Sourced(
+            value, Provenance(self.node_id, self._generation(), received, received - asked, response.attempts)
+        )
+
+    async def _exchange(
+        self, route: Route, path: str, query: Pairs, headers: Pairs, body: Body | None, deadline: float
+    ) -> Response | None:
+        """Send a request and return what comes, `None` where nothing came in time."""
         try:
             # The scope itself: `fail_after` around it is a fifth of what a call costs.
-            with anyio.CancelScope(deadline=asked + limit):
-                response = await self.http.request(
+            with anyio.CancelScope(deadline=deadline):
+                return await self.http.request(
                     route.method,
                     path,
                     query=query,
@@ -137,32 +178,12 @@ class Caller:
                     connect_timeout=self.connect_timeout,
                 )
         except TimeoutError:
-            response = None  # an injected transport's own
+            pass  # an injected transport's own
         except httpx.LocalProtocolError as error:
             raise ValueError(f"{route.template}: {printable(str(error))}") from None
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise transport_failure(self.node_id, route.template, error, self.mask) from None
-        if response is None:
-            raise failures.RequestTimeout(self.node_id, route.template, f"no answer within {limit:.3g} s")
-        received = self._clock.now()
-        if response.status not in success or (body is not None and says_known(response)):
-            items = 0 if body is None else body.items
-            proven = self.capabilities.proven(route.operation)
-            unix = self._clock.unix(received)
-            found = failure(self.node_id, route, response, unix, self.mask, items, proven=proven)
-            if isinstance(found, failures.UnsupportedEndpoint):
-                self.capabilities.note(route.operation, found.problem, self._epoch())
-            raise found
-        try:
-            value = parse(response)
-        except WithoutVersion:
-            raise
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise failures.Malformed(self.node_id, route.template, where(error), status=response.status) from None
-        self.capabilities.found(route.operation)
-        return Sourced(
-            value, Provenance(self.node_id, self._generation(), received, received - asked, response.attempts)
-        )
+        return None
 
     async def _ask_either_form(
         self,

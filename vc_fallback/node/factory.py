@@ -7,6 +7,7 @@ import httpx
 from vc_fallback.base.clock import Clock
 from vc_fallback.candidates import Candidate, Member, TLSSettings
 from vc_fallback.chain import SlotClock
+from vc_fallback.node.caller import Outcomes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.settings import MAINNET_SLOT, WireSettings
 from vc_fallback.wire.client import HTTPClient
@@ -50,12 +51,14 @@ class NodeFactory:
         generation: Callable[[], int],
         slots: Callable[[], SlotClock | None],
         quarantined: Callable[[], str],
+        outcomes: Outcomes | None = None,
     ) -> BeaconNode:
         """Make the node of a candidate; nothing is dialled yet.
 
         :param generation: the present generation of the list.
         :param slots: the chain's slots; `None` while it is unknown.
         :param quarantined: why the node is not to be used, empty where it is.
+        :param outcomes: told of every request.
         """
         candidate, settings = member.candidate, self._settings
         http = HTTPClient(
@@ -78,6 +81,7 @@ class NodeFactory:
             generation=generation,
             slots=slots,
             quarantined=quarantined,
+            outcomes=outcomes,
         )
 
 

@@ -6,6 +6,7 @@ from vc_fallback.base.clock import Clock
 from vc_fallback.base.types import NodeId
 from vc_fallback.candidates import Candidates, ListChange
 from vc_fallback.chain import SlotClock
+from vc_fallback.node.caller import Outcomes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.factory import NodeFactory
 
@@ -15,6 +16,8 @@ class NodePool:
 
     Head streams have connections of their own: a stream that is closed takes no request with it, and the other way
     round. A node that only changed tier, role or priority keeps its client, and with it what is known of it (Q13).
+
+    :param outcomes: makes what is told of every request to a node.
     """
 
     def __init__(
@@ -25,12 +28,14 @@ class NodePool:
         *,
         slots: Callable[[], SlotClock | None],
         quarantined: Callable[[NodeId], str],
+        outcomes: Callable[[NodeId], Outcomes | None] = lambda _: None,
     ) -> None:
         self._candidates = candidates
         self._factory = factory
         self._clock = clock
         self._slots = slots
         self._quarantined = quarantined
+        self._outcomes = outcomes
         self._nodes: dict[NodeId, BeaconNode] = {}
 
     def __iter__(self) -> Iterator[BeaconNode]:
@@ -50,6 +55,7 @@ class NodePool:
                 generation=lambda: self._candidates.generation,
                 slots=self._slots,
                 quarantined=lambda: self._quarantined(node_id),
+                outcomes=self._outcomes(node_id),
             )
         return node
 
