@@ -19,9 +19,13 @@ from tests.conformance.openapi_rows import plain_calls
 from tests.processes import ROOT
 from tests.rawserver import RawConnection, RawServer, Request, answer, serve
 from vc_fallback.base.errors import NodeError
+from vc_fallback.base.signals import Signal
+from vc_fallback.config import FallbackConfig
+from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.node import failures
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.command import main
+from vc_fallback.observe.log import FailureLog
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -209,6 +213,24 @@ async def test_no_secret_in_what_is_said_of_a_call(kind: str, status: int, caplo
     assert request.headers["x-auth"] == HEADERS[1][1]
     assert request.target.startswith(TARGET.partition("?")[0])
     assert shown(caplog.text) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["well", "message", "page", "text", "headers", "no_http", "redirect"])
+async def test_no_secret_in_signals(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Of the node's stream, its checks and its chain, as the observers hear of them."""
+    caplog.set_level(logging.DEBUG)
+    echo = Echo(200 if kind == "well" else 400, {**KINDS, "well": _well}[kind])
+    signals: list[Signal] = []
+    async with serve(echo.handle) as server:
+        candidate = {"url": url_of(server), "name": "n1", "headers": dict(HEADERS)}
+        config = FallbackConfig.of({"candidates": [candidate]})
+        async with HeadMonitor(config, observers=[signals.append, FailureLog()]) as monitor:
+            await anyio.sleep(0.5)
+            texts = [*map(repr, signals), repr(monitor.statistics()), repr(monitor.candidates.current), caplog.text]
+    assert signals
+    assert len(echo.requests) > 1
+    assert shown("\n".join(texts)) == []
 
 
 _BAD = f"http://{quote(USER)}:{KEY}@127.0.0.1/{PATH}"
