@@ -1,0 +1,154 @@
+"""Best: ask all of a tier, take the best of what has come until the soft deadline, then the first answer (Q2, Q7)."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import anyio
+
+from vc_fallback.base.types import NodeId, Sourced
+from vc_fallback.routing.outcomes import Accept, Op, Report, check, failure, last_resort
+from vc_fallback.routing.together import Together
+
+T = TypeVar("T")
+
+Score = Callable[[Sourced[T]], float | None]
+"""Says how good an answer is, more is better; `None` where that is not known, which loses to all that is (Q7)."""
+
+
+async def best(
+    op: Op[T],
+    tiers: Sequence[Sequence[NodeId]],
+    *,
+    soft: float,
+    end: float,
+    score: Score[T],
+    min_improvement: float = 0.0,
+    accept: Accept[T] | None = None,
+    report: Report[T] | None = None,
+    what: str = "request",
+) -> Sourced[T]:
+    """Ask all nodes of the first tier at once, and return the best answer.
+
+    As soon as all have answered, or at the soft deadline, the best of what is there is taken; where nothing is, the
+    first answer until the end. The next tier is asked when all of the one before have failed, and the rest when nothing
+    has come by the soft deadline; so scores are compared within a tier only.
+
+    :param tiers: whom to ask, each tier best first, each node once; empty tiers do not count.
+    :param soft: moment in loop time until which answers are collected.
+    :param end: moment in loop time at which the caller gets an error.
+    :param min_improvement: by which part of its score the answer of the first node, of those that answered, has to be
+        exceeded for it to be left; 0.05 is 5 %. Equal scores go to the node that comes first.
+    :raises NotFound: when that is what all say who can be asked.
+    :raises AllNodesFailed: when all failed otherwise.
+    :raises DeadlineExceeded: when the time was over first, or is already.
+    :raises NoCandidates: without nodes.
+    :raises Exception: what `op`, `accept` or `score` raised but :exc:`~vc_fallback.NodeError`, unchanged.
+    """
+    nodes = [node_id for tier in tiers for node_id in tier]
+    check(what, nodes, end, anyio.current_time())
+    choice = _Choice(
+        op,
+        [tier for tier in tiers if tier],
+        nodes,
+        soft if soft < end else math.inf,
+        score,
+        min_improvement,
+        accept,
+        report,
+    )
+    await choice.run(end, choice.begin)
+    attempts = [*choice.attempts.values()]
+    answer = choice.chosen if choice.chosen is not None else last_resort(nodes, attempts)
+    if answer is not None:
+        return answer
+    raise failure(what, nodes, attempts, over=anyio.current_time() >= end)
+
+
+class _Choice(Together[T], Generic[T]):
+    """One request."""
+
+    def __init__(
+        self,
+        op: Op[T],
+        tiers: Sequence[Sequence[NodeId]],
+        nodes: Sequence[NodeId],
+        soft: float,
+        score: Score[T],
+        min_improvement: float,
+        accept: Accept[T] | None,
+        report: Report[T] | None,
+    ) -> None:
+        super().__init__(op, accept, report)
+        self.chosen: Sourced[T] | None = None
+        self._tiers = iter(tiers)
+        self._rank = {node_id: place for place, node_id in enumerate(nodes)}
+        self._soft = soft
+        self._score = score
+        self._min_improvement = min_improvement
+        self._late = False
+        self._under_way = 0
+
+    def begin(self) -> None:
+        """Ask the first tier."""
+        if self._soft <= anyio.current_time():
+            self._give_up_collecting()
+            return
+        self._ask_next_tier()
+        if self._soft < math.inf:
+            self.start(self._wait_for_soft)
+
+    def _ask_next_tier(self) -> bool:
+        tier = next(self._tiers, None)
+        if tier is None:
+            return False
+        self._under_way += len(tier)
+        for node_id in tier:
+            self.start(self._try, node_id)
+        return True
+
+    async def _try(self, node_id: NodeId) -> None:
+        try:
+            await self.ask(node_id)
+        finally:
+            self._under_way -= 1
+        self._look()
+
+    async def _wait_for_soft(self) -> None:
+        await anyio.sleep_until(self._soft)
+        self._give_up_collecting()
+
+    def _give_up_collecting(self) -> None:
+        self._late = True
+        if not self._decide():
+            while self._ask_next_tier():
+                pass
+
+    def _look(self) -> None:
+        """Something has come."""
+        if self._late:
+            if not self._decide() and not self._under_way:
+                self.stop()
+        elif not self._under_way and not self._decide() and not self._ask_next_tier():
+            self.stop()
+
+    def _decide(self) -> bool:
+        answers = {a.node_id: a.answer for a in self.attempts.values() if a.answer is not None and a.doubt is None}
+        if not answers:
+            return False
+        in_order = [answers[node_id] for node_id in sorted(answers, key=self._rank.__getitem__)]
+        self.chosen = self._best(in_order) if len(in_order) > 1 else in_order[0]
+        self.stop()
+        return True
+
+    def _best(self, answers: Sequence[Sourced[T]]) -> Sourced[T]:
+        scores = [self._known(answer) for answer in answers]
+        top = max(scores)
+        first = scores[0]
+        if first == -math.inf or top - first > abs(first) * self._min_improvement:
+            return answers[scores.index(top)]
+        return answers[0]
+
+    def _known(self, answer: Sourced[T]) -> float:
+        score = self._score(answer)
+        return -math.inf if score is None or math.isnan(score) else score
