@@ -84,7 +84,7 @@ Report = Callable[[Attempt[T]], None]
 
 
 class RequestFailed(FallbackError):
-    """No node gave what was asked. `attempts` are all that were made, in the order of their ends."""
+    """No node gave what was asked. `attempts` are the last of each node that was asked, the best node's first."""
 
     def __init__(self, what: str, problem: str, attempts: Sequence[Attempt[Any]] = ()) -> None:
         super().__init__(f"{what}: {problem}")
@@ -165,15 +165,15 @@ def failure(what: str, nodes: Sequence[NodeId], attempts: Sequence[Attempt[T]], 
 
     :param over: whether the time was over, so that there may have been more to come.
     """
+    last = {attempt.node_id: attempt for attempt in attempts}
+    attempts = [last[node_id] for node_id in nodes if node_id in last]
     if over:
-        asked = {attempt.node_id for attempt in attempts}
-        late = [f"{node_id}: not asked" for node_id in nodes if node_id not in asked]
+        late = [f"{node_id}: not asked" for node_id in nodes if node_id not in last]
         return DeadlineExceeded(what, _because("no answer in time", attempts, late), attempts)
     absent = [attempt.error for attempt in attempts if isinstance(attempt.error, NotFound)]
     having_a_say = [attempt for attempt in attempts if not isinstance(attempt.error, NO_SAY)]
     if absent and len(absent) == len(having_a_say):
-        rank = {node_id: place for place, node_id in enumerate(nodes)}
-        return min(absent, key=lambda error: rank[error.node_id])
+        return absent[0]
     count = len(attempts)
     problem = "the only node failed" if count == 1 else f"all {count} nodes failed"
     return AllNodesFailed(what, _because(problem, attempts), attempts)

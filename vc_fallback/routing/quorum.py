@@ -69,7 +69,7 @@ async def quorum(
     """
     if threshold < 1:
         raise ValueError(f"{what}: a threshold of {threshold} nodes is none")
-    if again <= 0:
+    if not again > 0:
         raise ValueError(f"{what}: nodes cannot be asked again every {again} s")
     check(what, nodes, end, anyio.current_time())
     if threshold > len(nodes):
@@ -79,7 +79,8 @@ async def quorum(
     await vote.run(end, vote.begin)
     if vote.agreed is not None:
         return vote.agreed
-    raise QuorumNotReached(what, threshold, vote.votes(), [*vote.attempts.values()])
+    attempts = [vote.attempts[node_id] for node_id in nodes if node_id in vote.attempts]
+    raise QuorumNotReached(what, threshold, vote.votes(), attempts)
 
 
 class _Vote(Together[T], Generic[T]):
