@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import anyio
 
+from vc_fallback.base.health import HealthState
+from vc_fallback.base.health_signals import HealthChanged
 from vc_fallback.base.signals import (
     HeadDelivered,
     HeadOutcome,
@@ -21,6 +23,7 @@ from vc_fallback.chain import SlotClock
 from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.monitor import HeadMonitor
+from vc_fallback.health.verdict import HealthVerdict
 from vc_fallback.testing import SimulatedBlock, SimulatedChain, SimulatedDevnet, SimulatedNode
 
 S = TypeVar("S", bound=Signal)
@@ -133,6 +136,23 @@ class Followed:
         """Return when a node's stream was found stalled, in slots."""
         return [self.position(change.at) for change in self.changes(node) if change.state is StreamState.STALLED]
 
+    def health_turns(self, *nodes: SimulatedNode, since: float = 0.0) -> list[HealthChanged]:
+        """Return what was told of health whenever a node's state became another one; every node begins as healthy."""
+        states: dict[str, HealthState] = {}
+        turns = []
+        for change in self.told(HealthChanged):
+            if nodes and change.node_id not in {node.name for node in nodes}:
+                continue
+            before = states.get(change.node_id, HealthState.HEALTHY)
+            states[change.node_id] = change.state
+            if change.state is not before and self.position(change.at) >= since:
+                turns.append(change)
+        return turns
+
+    def health_states(self, node: SimulatedNode, *, since: float = 0.0) -> str:
+        """Return the states that a node's health came into in turn: `unhealthy recovering healthy`."""
+        return " ".join(change.state for change in self.health_turns(node, since=since))
+
     def assert_undisturbed(self, *nodes: SimulatedNode) -> None:
         """Nobody's stream was found stalled, ended or opened anew."""
         for node in nodes:
@@ -153,6 +173,10 @@ class Followed:
     def healthy(self, node: SimulatedNode) -> bool | None:
         """Return whether a node's stream is to be relied on."""
         return self.monitor.subscription_healthy(self.id(node))
+
+    def health(self, node: SimulatedNode) -> HealthVerdict:
+        """Return the verdict on a node's health."""
+        return self.monitor.health(self.id(node))
 
     def entry(self, node: SimulatedNode) -> NodeHead | None:
         """Return a node's entry in the cache."""

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import anyio
 import pytest
 
 from tests.acceptance.generations import listed
 from tests.acceptance.harness import Followed, monitor
-from vc_fallback.base.signals import HealthChanged
+from vc_fallback.base.health import HealthReason, HealthState
 from vc_fallback.testing import Delay, SimulatedNode, simulated_devnet
 
 pytestmark = pytest.mark.anyio
@@ -32,16 +33,6 @@ def positions(followed: Followed, node: SimulatedNode, *, since: float) -> list[
     return [at for check in checks(node) if (at := followed.position(check)) >= since]
 
 
-def health(followed: Followed, node: SimulatedNode) -> list[tuple[bool, str]]:
-    """Return every change of a node's health that was told, with its reason."""
-    changes = followed.told(HealthChanged, node)
-    for before, after in pairwise(changes):
-        assert before.healthy is not after.healthy, "told once"
-    for change in changes:
-        assert change.healthy is (not change.reason)
-    return [(change.healthy, change.reason) for change in changes]
-
-
 def assert_waits(moments: Sequence[float], expected: Sequence[float], *, taken: float = 0.0) -> None:
     """Each wait is the expected one ± a fifth, from the end of the check before, which took so long."""
     waits = [after - before - taken for before, after in pairwise(moments)]
@@ -61,7 +52,23 @@ async def test_all_nodes_are_checked_together_once_in_each_slot(slot_duration: f
             for node in net:
                 found = positions(followed, node, since=129)
                 assert found == [pytest.approx(slot + REGULAR, abs=0.02) for slot in range(129, 134)]
-                assert not health(followed, node)
+            assert not followed.health_turns()
+
+
+async def test_a_new_node_is_checked_at_once() -> None:
+    """N2, G6: and again when its chain is known to be ours: what is known of one that was never asked is nothing."""
+    async with simulated_devnet(3) as net, monitor(net, listed=[net[0], net[1]]) as followed:
+        await anyio.sleep(0.5)
+        assert [len(checks(node)) for node in net] == [2, 2, 0]
+        await followed.until(130.5)
+        net[2].cut_off()
+        net[2].show(net.chain.head_at(110))
+        joined = anyio.current_time()
+        followed.monitor.update_candidates(listed(net.nodes))
+        await anyio.sleep(0.1)
+        assert len(checks(net[2], joined)) == 2
+        assert followed.health(net[2]).detail == "20 slots behind the tip"
+        assert [len(checks(node, joined)) for node in net.nodes[:2]] == [0, 0]
 
 
 async def test_a_node_that_never_answers_delays_nobody() -> None:
@@ -70,43 +77,48 @@ async def test_a_node_that_never_answers_delays_nobody() -> None:
         hung, *others = net
         await followed.until(130.5)
         hung.hang(SYNCING)
-        await followed.until(137.5)
+        await followed.until(138.5)
         for node in others:
             found = positions(followed, node, since=130.5)
-            assert found == [pytest.approx(slot + REGULAR, abs=0.01) for slot in range(130, 137)]
-            assert not health(followed, node)
+            assert found == [pytest.approx(slot + REGULAR, abs=0.01) for slot in range(130, 138)]
         moments = [check for check in checks(hung) if followed.position(check) > 130.5]
         assert followed.position(moments[0]) == pytest.approx(130 + REGULAR, abs=0.001)
-        assert_waits(moments, [2, 4, 8, 16], taken=TIMEOUT)
-        assert health(followed, hung) == [(False, "no answer within 1.5 s")]
-        (change,) = followed.told(HealthChanged)
+        assert_waits(moments, [SOON, SOON, SOON, 4, 8, 16], taken=TIMEOUT)
+        (change,) = followed.health_turns()
+        assert (change.node_id, change.state.value) == ("bn1", "unhealthy")
+        assert change.detail == "3 failed checks in a row: no answer within 1.5 s"
         assert change.at == pytest.approx(moments[2] + TIMEOUT, abs=0.01), "with the third in a row"
+        assert followed.monitor.ranking() == ("bn2", "bn3", "bn1")
         # Its stream is alive all the while: one verdict is not the other (rule 3).
         assert followed.healthy(hung) is True
 
 
-async def test_a_node_that_errs_is_asked_ever_less_often_and_is_healthy_with_its_first_good_answer() -> None:
-    """Scenario 2, N2, N4: 2, 4, 8 … 60 s ± a fifth."""
+async def test_a_node_that_errs_is_asked_ever_less_often_until_it_answers() -> None:
+    """Scenario 2, N2, N4: 2, 2, 2, 4, 8 … 60 s ± a fifth; it recovers at its first good answer, and needs three."""
     async with simulated_devnet(2) as net, monitor(net) as followed:
-        first, second = net
+        first = net[0]
         await followed.until(130.5)
         begun = followed.slots.start_of(followed.slot)
         first.answer(SYNCING, 503)
         await followed.until(154.5)
         moments = checks(first, begun)
-        assert_waits(moments, [2, 4, 8, 16, 32, 60, 60])
-        assert len(moments) <= 10
-        assert [well for well, _ in health(followed, first)] == [False]
-        assert followed.told(HealthChanged)[0].reason.startswith("503")
-        assert followed.told(HealthChanged)[0].at == pytest.approx(moments[2], abs=0.01)
+        assert_waits(moments, [2, 2, 2, 4, 8, 16, 32, 60, 60])
+        assert len(moments) <= 12
+        (change,) = followed.health_turns()
+        assert (change.node_id, change.state.value, change.reason) == ("bn1", "unhealthy", HealthReason.CHECKS_FAILED)
+        assert change.detail == "3 failed checks in a row: 503"
+        assert change.at == pytest.approx(moments[2], abs=0.01)
         first.heal()
         await followed.until(162.5)
         good = checks(first, moments[-1] + 1)
-        assert health(followed, first)[-1] == (True, "")
-        assert followed.told(HealthChanged)[-1].at == pytest.approx(good[0], abs=0.01)
+        assert_waits(good[:3], [SOON, SOON])
+        _, recovering, healthy = followed.health_turns()
+        assert recovering.state is HealthState.RECOVERING
+        assert recovering.at == pytest.approx(good[0], abs=0.01)
+        assert healthy.state is HealthState.HEALTHY
+        assert healthy.at == pytest.approx(good[2], abs=0.01)
         # From there on it is one of those that are checked in turn.
-        assert [followed.position(at) % 1 for at in good[1:3]] == [pytest.approx(REGULAR, abs=0.01)] * 2
-        assert not health(followed, second)
+        assert [followed.position(at) % 1 for at in good[3:5]] == [pytest.approx(REGULAR, abs=0.01)] * 2
 
 
 async def test_two_failures_of_three_leave_a_node_healthy_and_a_good_check_starts_the_count_again() -> None:
@@ -117,10 +129,10 @@ async def test_two_failures_of_three_leave_a_node_healthy_and_a_good_check_start
             await followed.until(slot + 0.5)
             node.answer(SYNCING, 500, times=2)
         await followed.until(136.5)
-        assert not health(followed, node)
+        assert not followed.health_turns()
         node.answer(SYNCING, 500, times=3)
         await followed.until(139.5)
-        assert [well for well, _ in health(followed, node)] == [False, True]
+        assert followed.health_states(node) == "unhealthy recovering healthy"
 
 
 async def test_the_second_failure_is_looked_for_soon_not_a_slot_later() -> None:
@@ -152,28 +164,28 @@ async def test_an_answer_that_cannot_be_read_is_a_failed_check(body: str, reason
         await followed.until(130.5)
         node.answer(SYNCING, 200, body)
         await followed.until(132.5)
-        ((well, why),) = health(followed, node)
-        assert not well
-        assert why.startswith(reason)
+        (change,) = followed.health_turns()
+        assert change.state is HealthState.UNHEALTHY
+        assert change.detail.startswith(f"3 failed checks in a row: {reason}")
 
 
 async def test_an_unreachable_node_is_unhealthy_for_the_reason_that_the_transport_gives() -> None:
-    """Scenario 4, N4: its stream has ended too, so it is checked soon; back again it is healthy at once."""
+    """Scenario 4, N4: its stream has ended too, so it is checked soon; and as soon as it streams again."""
     async with simulated_devnet(2) as net, monitor(net) as followed:
-        first, second = net
+        first, _ = net
         await followed.until(130.2)
         died = followed.now
         await first.kill()
         await followed.until(132.5)
-        ((well, reason),) = health(followed, first)
-        assert not well
-        assert reason.startswith("ConnectError")
-        # Checked 2, 4 and 8 s later.
-        assert followed.position(followed.told(HealthChanged)[0].at) - died <= 14 * 1.2 / 12 + 0.01
+        (change,) = followed.health_turns()
+        assert (change.node_id, change.state.value, change.reason) == ("bn1", "unhealthy", HealthReason.CHECKS_FAILED)
+        assert change.detail.startswith("3 failed checks in a row: ConnectError")
+        # Checked 2 s after its stream ended, and every 2 s from there on.
+        assert followed.position(change.at) - died <= 6 * 1.2 / 12 + 0.01
         first.restart()
-        await followed.until(137.5)
-        assert health(followed, first)[-1] == (True, "")
-        assert not health(followed, second)
+        await followed.until(136.5)
+        assert followed.health_states(first) == "unhealthy recovering healthy"
+        assert {turn.node_id for turn in followed.health_turns()} == {"bn1"}
 
 
 async def test_a_node_more_than_eight_slots_behind_the_tip_is_unhealthy() -> None:
@@ -183,20 +195,21 @@ async def test_a_node_more_than_eight_slots_behind_the_tip_is_unhealthy() -> Non
         await followed.until(130.5)
         first.cut_off()
         await followed.until(139.5)
-        assert not health(followed, first)
+        assert not followed.health_turns()
         await followed.until(142.5)
-        assert health(followed, first) == [(False, "9 slots behind the tip")]
-        found = followed.told(HealthChanged)[0].at
-        assert followed.position(found) == pytest.approx(139 + REGULAR, abs=0.001)
-        assert_waits(checks(first, found - 0.5), [SOON] * 8)
+        (change,) = followed.health_turns()
+        assert (change.node_id, change.reason) == ("bn1", HealthReason.BEHIND)
+        assert change.detail == "9 slots behind the tip"
+        assert followed.position(change.at) == pytest.approx(139 + REGULAR, abs=0.001)
+        assert_waits(checks(first, change.at - 0.5), [SOON] * 8)
         assert not followed.ends(first), "behind is health's matter: no reconnect"
         first.rejoin()
         back = followed.now
         await followed.until(145.5)
-        assert health(followed, first)[-1] == (True, "")
-        assert followed.position(followed.told(HealthChanged)[-1].at) - back <= SOON * 1.2 / 12 + 0.01
-        for node in net.nodes[1:]:
-            assert not health(followed, node)
+        assert followed.health_states(first) == "unhealthy recovering healthy"
+        healthy = followed.health_turns(first)[-1]
+        assert followed.position(healthy.at) - back <= 3 * SOON * 1.2 / 12 + 0.01
+        assert {turn.node_id for turn in followed.health_turns()} == {"bn1"}
 
 
 async def test_one_node_that_lies_about_the_tip_makes_nobody_unhealthy() -> None:
@@ -208,7 +221,7 @@ async def test_one_node_that_lies_about_the_tip_makes_nobody_unhealthy() -> None
             behind.cut_off()
         liar.override(SYNCING, head_slot="1000000")
         await followed.until(142.5)
-        assert not followed.told(HealthChanged)
+        assert not followed.health_turns()
 
 
 async def test_a_chain_without_blocks_makes_nobody_unhealthy() -> None:
@@ -217,7 +230,7 @@ async def test_a_chain_without_blocks_makes_nobody_unhealthy() -> None:
         net.chain.miss(*range(131, 160))
         await followed.until(155.9)
         assert all(node.state.is_syncing for node in net)
-        assert not followed.told(HealthChanged)
+        assert not followed.health_turns()
 
 
 async def test_optimistic_nodes_and_those_without_an_execution_layer_are_healthy() -> None:
@@ -227,7 +240,7 @@ async def test_optimistic_nodes_and_those_without_an_execution_layer_are_healthy
         net[1].state.el_offline = True
         net[2].state.el_offline = None
         await followed.until(134.5)
-        assert not followed.told(HealthChanged)
+        assert not followed.health_turns()
 
 
 async def test_a_frozen_node_costs_itself_alone() -> None:
@@ -242,12 +255,13 @@ async def test_a_frozen_node_costs_itself_alone() -> None:
         assert found == [pytest.approx(slot + REGULAR, abs=0.001) for slot in range(130, 134)]
         followed.assert_every_slot_delivered(129, 134)
         for node in frozen:
-            assert [well for well, _ in health(followed, node)] == [False]
+            assert followed.health_states(node) == "unhealthy"
         for node in frozen:
             node.thaw()
         await followed.until(141.5)
         for node in frozen:
-            assert health(followed, node)[-1] == (True, "")
+            assert followed.health_states(node) == "unhealthy recovering healthy"
+        assert not followed.health_turns(last)
 
 
 async def test_a_check_of_a_node_that_has_left_says_nothing() -> None:
@@ -266,5 +280,5 @@ async def test_a_check_of_a_node_that_has_left_says_nothing() -> None:
         assert len(checks(first)) == asked
         followed.monitor.update_candidates(listed([first, second]))
         await followed.until(137.5)
-        assert not followed.told(HealthChanged)
+        assert not followed.health_turns()
         assert len(checks(first)) >= asked + 2

@@ -5,7 +5,6 @@ import pytest
 
 from tests.acceptance.generations import listed
 from tests.acceptance.harness import Followed, candidate, known, monitor
-from vc_fallback.base.signals import HealthChanged
 from vc_fallback.candidates import Candidate
 from vc_fallback.config import CandidateSettings
 from vc_fallback.testing import SimulatedChain, SimulatedNode, simulated_devnet
@@ -32,11 +31,13 @@ async def test_consumers_move_to_a_fresh_node_while_requests_stay_where_they_are
         await followed.until(132.5)
         assert followed.healthy(first) is False
         assert choice(followed) == "bn2 bn3 bn1"
-        assert not followed.told(HealthChanged)
+        assert not followed.health_turns()
+        assert followed.monitor.order() == ("bn1", "bn2", "bn3")
         second.silence()
         await followed.until(134.5)
         assert choice(followed) == "bn3 bn1 bn2"
-        assert not followed.told(HealthChanged)
+        assert not followed.health_turns()
+        assert followed.monitor.order() == ("bn1", "bn2", "bn3")
         second.resume()
         await followed.until(135.5)
         assert choice(followed) == "bn2 bn3 bn1"
@@ -63,7 +64,7 @@ async def test_primaries_stalled_then_the_fallback_too() -> None:
         # Plain health order: where a stalled node is not healthy either, it is the last.
         first.answer(SYNCING, 503)
         await followed.until(139.5)
-        assert [signal.node_id for signal in followed.told(HealthChanged)] == ["bn1"]
+        assert [turn.node_id for turn in followed.health_turns()] == ["bn1"]
         assert choice(followed) == "bn2 bn3 bn4 bn1"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.acceptance.generations import drain
 from tests.acceptance.harness import Followed, candidate, known, monitor
-from vc_fallback.base.signals import GateChanged, HeadHeld, HeadOutcome, HealthChanged, StreamState
+from vc_fallback.base.signals import GateChanged, HeadHeld, HeadOutcome, StreamState
 from vc_fallback.base.types import Slot
 from vc_fallback.candidates import Candidate
 from vc_fallback.config import CandidateSettings
@@ -182,8 +182,8 @@ async def test_primaries_that_freeze_are_excluded_by_health_where_that_is_sooner
         assert opened(followed).reason.endswith("no answer within 1.5 s")
         (head,) = followed.blocks(since=begun)
         assert (head.slot, head.node_id) == (131, "bn3")
-        # Asked at 130 5/6, 2 s and 4 s after that was over, 1.5 s each time.
-        assert followed.position(head.at) == pytest.approx(130 + 5 / 6 + 10.5 / 12, abs=6 * 0.2 / 12 + 0.01)
+        # Asked at 130 5/6, and twice more 2 s after that was over, 1.5 s each time.
+        assert followed.position(head.at) == pytest.approx(130 + 5 / 6 + 8.5 / 12, abs=4 * 0.2 / 12 + 0.01)
 
 
 async def test_a_sole_primary_that_freezes_holds_heads_back_until_it_is_found_stalled() -> None:
@@ -229,7 +229,7 @@ async def test_streams_that_are_silent_while_their_nodes_go_on() -> None:
         first.silence()
         second.silence()
         await followed.until(138.5)
-        assert not followed.told(HealthChanged)
+        assert not followed.health_turns()
         # Slot 131 is what the primaries' own polls show at the verification (H14).
         assert followed.delivered_slots(since=begun) == list(range(131, 139))
         assert {node for slot, node in sources(followed, since=begun) if slot > 132} == {"bn3"}
@@ -327,15 +327,16 @@ async def test_primaries_that_health_excludes_hold_nothing() -> None:
             await followed.until(132.8)
             begun = followed.now
             await followed.until(135.8)
-            assert {signal.node_id for signal in followed.told(HealthChanged)} == {"bn1", "bn2"}
-            assert opened(followed).reason == "bn2: 503"
+            assert {turn.node_id for turn in followed.health_turns()} == {"bn1", "bn2"}
+            assert opened(followed).reason == "bn2: 3 failed checks in a row: 503"
             assert followed.healthy(first) is followed.healthy(second) is True
             assert sources(followed, since=begun) == [(133, "bn3"), (134, "bn3"), (135, "bn3")]
             assert (135, HeadOutcome.DUPLICATE) in followed.outcomes(first)
             second.heal()
             await followed.until(142.8)
-            well = [signal.at for signal in followed.told(HealthChanged) if signal.healthy]
-            assert gates(followed, since=begun) == [(round(followed.position(well[0]), 3), "bn2")]
+            assert followed.health_states(second) == "unhealthy recovering healthy"
+            well = followed.health_turns(second)[-1].at
+            assert gates(followed, since=begun) == [(round(followed.position(well), 3), "bn2")]
             assert sources(followed)[-1][0] == 142
             assert sources(followed)[-1][1] != "bn3"
 
