@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import NodeId, Provenance, Sourced
 from vc_fallback.node import failures
 from vc_fallback.routing.outcomes import Attempt
 from vc_fallback.routing.runner import Runner
-from vc_fallback.testing.tasks import background_tasks
 
 T = TypeVar("T")
 
@@ -134,11 +134,20 @@ def tasks() -> int:
 
 @asynccontextmanager
 async def running(*, stragglers: int = 64) -> AsyncIterator[Runner]:
-    """Run a runner beside the body, which must leave no task behind; not even cancelled ones in their last step."""
-    async with background_tasks() as group:
+    """Run a runner beside the body, which must leave no task behind; what the body raises leaves unchanged."""
+    raised: BaseException | None = None
+    async with anyio.create_task_group() as group:
         runner = Runner(group, stragglers=stragglers)
         group.start_soon(runner.run)
         await anyio.lowlevel.checkpoint()
         before = tasks()
-        yield runner
-        assert tasks() == before, anyio.get_running_tasks()
+        try:
+            yield runner
+            assert tasks() == before, anyio.get_running_tasks()
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised below, where no group wraps it
+            raised = error
+        group.cancel_scope.cancel()
+    if raised is not None:
+        raise raised

@@ -44,18 +44,12 @@ def anyio_backend(virtual_time_backend: tuple[str, dict[str, Any]]) -> tuple[str
 
 
 async def ask(play: Script, nodes: list[NodeId] | None = None, **options: Any) -> Sourced[Any]:
-    raised: BaseException | None = None
     async with running() as runner:
         options = {"end": 10.0, "delay": always(1.0), "runner": runner, **options}
         try:
-            answer = await first_success(play.op, [*play.steps] if nodes is None else nodes, **options)
-        except BaseException as error:  # noqa: BLE001
-            # Raised outside of the runner's task group, which would wrap it: the group is the test's own.
-            raised = error
-        assert play.under_way == 0
-    if raised is not None:
-        raise raised
-    return answer
+            return await first_success(play.op, [*play.steps] if nodes is None else nodes, **options)
+        finally:
+            assert play.under_way == 0
 
 
 async def test_the_first_node_answers_and_nobody_else_is_asked() -> None:

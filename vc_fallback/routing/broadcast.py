@@ -60,8 +60,10 @@ async def broadcast(
     :raises NoCandidates: without nodes.
     :raises Exception: see above.
     """
-    check(what, nodes, end, anyio.current_time())
-    sending = _Broadcast(send, nodes, items, end if bound is None else bound, runner, report, on_settled, what)
+    bound = end if bound is None else bound
+    for moment in (end, bound):
+        check(what, nodes, moment, anyio.current_time())
+    sending = _Broadcast(send, nodes, items, bound, runner, report, on_settled, what)
     sending.begin()
     try:
         with anyio.CancelScope(deadline=end):
