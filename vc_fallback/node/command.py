@@ -17,6 +17,7 @@ from vc_fallback.base.urls import BaseURL
 from vc_fallback.candidates import Candidate
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.look import Look, Looker, scheduled
+from vc_fallback.node.values.attestation import AttestationData
 from vc_fallback.wire.client import HTTPClient
 
 _MOST_FORKS = 64
@@ -66,6 +67,8 @@ async def _look(url: BaseURL, mask: Mask, timeout: float, produce: bool) -> Look
         mask=mask,
         slots=lambda: None if looker is None else looker.slots,
     )
+    # What reads SSZ loads when it is first needed: not within a call whose time is shown.
+    AttestationData.from_ssz(bytes(AttestationData.ssz_length))
     looker = Looker(node, now=clock.now, offset=clock.offset, timeout=timeout, produce=produce)
     try:
         return await looker.run()

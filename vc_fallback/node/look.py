@@ -12,6 +12,7 @@ from vc_fallback.node import routes
 from vc_fallback.node.capabilities import Lack
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.failures import Unreachable
+from vc_fallback.node.forks import up_to
 from vc_fallback.node.routes import Route
 from vc_fallback.node.values.about import ClientVersions, ForkVersions, Syncing
 from vc_fallback.node.values.attestation import AttestationData
@@ -186,8 +187,9 @@ class Looker:
         )
         if self._produce and self.slots is not None:
             coming = Slot(max(slot, self.slots.slot_at(self._now())) + 1)
+            fork = self.slots.chain.fork_at(self.slots.chain.epoch_of(coming))
             await self._ask(
-                routes.PRODUCE_BLOCK,
+                routes.PRODUCE_BLOCK if fork is None or up_to(fork.name, "fulu") else routes.PRODUCE_BLOCK_V4,
                 lambda: node.produce_block(coming, _INFINITY, skip_randao_verification=True, timeout=time),
                 _opaque,
             )
@@ -218,7 +220,8 @@ class Looker:
 
 def _syncing(syncing: Syncing) -> str:
     words = [f"head slot {syncing.head_slot}"]
-    words.append(f"{syncing.sync_distance} slots behind" if syncing.is_syncing or syncing.sync_distance else "synced")
+    slots = f"{syncing.sync_distance} {'slot' if syncing.sync_distance == 1 else 'slots'} behind"
+    words.append(slots if syncing.is_syncing or syncing.sync_distance else "synced")
     words += ["optimistic"] if syncing.is_optimistic else []
     words += ["execution layer offline"] if syncing.el_offline else []
     return ", ".join(words)
