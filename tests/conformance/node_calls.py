@@ -168,7 +168,7 @@ async def talk(
     async with serve(theirs.handle, tls=None if tls is None else tls.server) as server:
         context = None if tls is None else tls_context(tls.settings)
         async with client_of(server, tls=context) as http:
-            yield Talk(theirs, BeaconNode(NodeId("n1"), http, clock=Clock()), server)
+            yield Talk(theirs, BeaconNode(NodeId("n1"), http, clock=Clock(), connect_timeout=TIMEOUT), server)
         with anyio.fail_after(5):
             # Only the server's own task is left: those of its connections end with them, ours with the calls.
             while len(anyio.get_running_tasks()) > before + 1:  # noqa: ASYNC110 - what is waited for has no event

@@ -181,7 +181,7 @@ async def ask(call: Call, troubles: list[Trouble]) -> None:
             assert (numbers.in_use, numbers.waiting, numbers.streams, numbers.open) == (0, 0, 0, numbers.idle)
             asked.theirs.trouble = None
             # One that remembers nothing: the node may have said that it does not have the endpoint.
-            node = BeaconNode(NodeId("n1"), asked.http, clock=Clock())
+            node = BeaconNode(NodeId("n1"), asked.http, clock=Clock(), connect_timeout=TIMEOUT)
             assert await outcome(node, call) is None
 
 
