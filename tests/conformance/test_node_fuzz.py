@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.conformance.node_calls import CALLS, TIMEOUT, Call, Trouble, end, good, talk
 from tests.conformance.openapi_calls import plain_reply
+from tests.conformance.openapi_rows import ROOT, SLOT
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.redact import Mask
@@ -23,14 +24,19 @@ from vc_fallback.node.values.encodings import Encodings
 from vc_fallback.wire.http import Headers, Response
 
 SMALL = replace(CALLS["publish_block"], args=(Encodings(ssz=b"\x00", json=b"{}"), "fulu"))
-# With what is answered to these nothing else is done than with what is answered to the others.
-VERSIONS = (Call("getNodeVersion", "version"), Call("getNodeVersionV2", "client_versions"))
-FUZZED = {call.method: call for call in (*CALLS.values(), SMALL, *VERSIONS)}
+# Of what is read in other ways: texts that are shown, rows by the thousand, bit vectors, flags.
+OTHERS = (
+    Call("getNodeVersion", "version"),
+    Call("getNodeVersionV2", "client_versions"),
+    Call("postStateValidators", "validators", ("head",)),
+    Call("getEpochCommittees", "committees", ("head",)),
+    Call("produceSyncCommitteeContribution", "sync_committee_contribution", (SLOT, 1, ROOT)),
+    Call("producePayloadAttestationData", "payload_attestation_data", (SLOT,)),
+)
+FUZZED = {call.method: call for call in (*CALLS.values(), SMALL, *OTHERS)}
 
 backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 every = pytest.mark.parametrize("method", FUZZED)
-
-# --- JSON that is nearly an answer
 
 NUMBERS = st.one_of(
     st.integers(0, 20),
@@ -187,7 +193,7 @@ async def ask(call: Call, troubles: list[Trouble]) -> None:
 
 @every
 @backends
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_any_answer_is_a_value_or_a_failure(backend: str, method: str, data: st.DataObject) -> None:
     """Nothing of pydantic, msgspec, httpx, ssz or Unicode comes out, whatever status, headers and body are."""
