@@ -51,7 +51,7 @@ class HealthFacts:
         self._policy = health_policy(settings, MAINNET_SLOT)
         self._heights = Heights(SETTLE * MAINNET_SLOT)
         self._clocks = ClockWatch(ClockPolicy())
-        self._news = News(observers, self._news_of)
+        self._news = News(observers, self._news_of, clock.now)
         self._standings = Standings(self._news)
         self._split: tuple[Split, ...] = ()
 

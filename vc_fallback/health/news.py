@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from vc_fallback.base.signals import Observers, Signal
 from vc_fallback.base.types import NodeId
@@ -11,14 +12,19 @@ class News:
     """What waits to be told.
 
     An observer may change the list, drain a node or do anything else that makes news. It finds everything as it is by
-    then, and what it brought about is told when it has returned. Of a node is told how it is when its turn comes.
+    then, and what it brought about is told when it has returned. Of a node is told how it is when its turn comes, and
+    every signal bears the moment of its turn: what is told later never has an earlier time.
 
     :param of_node: makes the signal of a node; `None` where there is nothing to tell, or no such node any more.
+    :param now: loop time.
     """
 
-    def __init__(self, observers: Observers, of_node: Callable[[NodeId], Signal | None]) -> None:
+    def __init__(
+        self, observers: Observers, of_node: Callable[[NodeId], Signal | None], now: Callable[[], float]
+    ) -> None:
         self._observers = observers
         self._of_node = of_node
+        self._now = now
         self._waiting: deque[Signal | NodeId] = deque()
         self._nodes: set[NodeId] = set()
         self._telling = False
@@ -45,7 +51,7 @@ class News:
                     self._nodes.discard(news)
                     signal = self._of_node(news)
                 else:
-                    signal = news
+                    signal = replace(news, at=self._now())
                 if signal is not None:
                     self._observers(signal)
         finally:
