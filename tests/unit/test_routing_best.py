@@ -194,9 +194,13 @@ async def test_a_soft_deadline_in_the_past_takes_the_first_answer_of_all(soft: f
 
 @pytest.mark.parametrize("soft", [6.0, 99.0, math.inf, math.nan])
 async def test_a_soft_deadline_that_never_comes_compares_all(soft: float) -> None:
-    """Bad input: it is as late as the end."""
+    """Bad input: it is as late as the end, and what has come by then is not lost."""
     play = script(a=Step(0.3, 10), b=Step(5.0, 50))
     assert (await choose(play, soft=soft)).node_id == B
+    now = anyio.current_time()
+    play = script(a=Step(0.3, 10), b=Step(0.2, 20), c=Step(0, NEVER))
+    assert (await choose(play, soft=now + soft, end=now + 6)).node_id == B
+    assert anyio.current_time() == now + 6
 
 
 class Own(Exception):

@@ -59,7 +59,8 @@ async def best(
     )
     await choice.run(end, choice.begin)
     attempts = [*choice.attempts.values()]
-    answer = choice.chosen if choice.chosen is not None else last_resort(nodes, attempts)
+    # The end may be before the soft deadline: what has come until then counts.
+    answer = choice.chosen or choice.best_so_far() or last_resort(nodes, attempts)
     if answer is not None:
         return answer
     raise failure(what, nodes, attempts, over=anyio.current_time() >= end)
@@ -132,12 +133,16 @@ class _Choice(Together[T], Generic[T]):
         elif not self._under_way and not self._decide() and not self._ask_next_tier():
             self.stop()
 
-    def _decide(self) -> bool:
+    def best_so_far(self) -> Sourced[T] | None:
+        """Return the best of what has come, if anything has."""
         answers = {a.node_id: a.answer for a in self.attempts.values() if a.answer is not None and a.doubt is None}
-        if not answers:
-            return False
         in_order = [answers[node_id] for node_id in sorted(answers, key=self._rank.__getitem__)]
-        self.chosen = self._best(in_order) if len(in_order) > 1 else in_order[0]
+        return self._best(in_order) if len(in_order) > 1 else next(iter(in_order), None)
+
+    def _decide(self) -> bool:
+        self.chosen = self.best_so_far()
+        if self.chosen is None:
+            return False
         self.stop()
         return True
 
