@@ -126,7 +126,8 @@ async def test_path_of_the_url_stands_before_every_request(prefix: str, end: str
         assert followed.delivered_slots() == [128]
         assert "TOKEN" not in str(followed.signals)
     assert {request.target.partition("?")[0] for request in requests} == {
-        f"{prefix}/eth/v1/{path}" for path in ("events", "beacon/genesis", "config/spec", "beacon/headers/head")
+        f"{prefix}/eth/v1/{path}"
+        for path in ("events", "beacon/genesis", "config/spec", "beacon/headers/head", "node/syncing")
     }
 
 
