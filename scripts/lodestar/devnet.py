@@ -9,7 +9,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +17,7 @@ from scripts.lodestar import launch, links, processes, rest
 from scripts.lodestar.errors import MisuseError
 from scripts.lodestar.launch import VC, Condition, node_name
 from scripts.lodestar.modules import ensure_modules, locked
-from scripts.lodestar.rest import Head
+from scripts.lodestar.rest import Head, RestError
 from scripts.lodestar.state import FILE, State, default_directory, free_ports, load
 
 Execution = Literal["ok", "syncing", "error", "invalid"]
@@ -128,7 +128,7 @@ class Devnet:
     def restart(self, number: int, *, timeout: float = 60.0) -> None:
         """Start a killed node (kill and start a running one) with the same data, genesis time, ports and links.
 
-        Returns when it follows the chain again.
+        Where the kill has broken its data it begins anew without them. Returns when it follows the chain again.
         """
         modules = ensure_modules()
         deadline = time.monotonic() + timeout
@@ -309,10 +309,15 @@ class Devnet:
     def _settle(self, state: State, numbers: Sequence[int], deadline: float) -> Head:
         """Wait for a common head, with new links for those of the nodes that do not follow."""
         known: dict[int, int] = {}
+        lost: dict[int, float] = {}
         next_look, patience, caught_up = time.monotonic(), CATCH_UP_LIMIT, False
+        next_count = next_look
 
         def renew_links() -> None:
-            nonlocal next_look, patience, caught_up
+            nonlocal next_look, next_count, patience, caught_up
+            if time.monotonic() >= next_count:
+                self._replace_lost(state, numbers, lost, deadline)
+                next_count = time.monotonic() + 1
             if time.monotonic() >= next_look and links.renew_links(
                 state, launch.awake(state), numbers, deadline, known
             ):
@@ -327,6 +332,25 @@ class Devnet:
                 self.directory, state, numbers, deadline, minimum=next_head, meanwhile=renew_links
             )
         return head
+
+    def _replace_lost(self, state: State, numbers: Sequence[int], lost: dict[int, float], deadline: float) -> None:
+        """Start those of the nodes without their data that have had no block of their head for too long.
+
+        `lost` says since when. Such a node may come to its senses when it hears of its peers' heads next, which is
+        every five minutes; without its data it fetches the chain from genesis, 40 blocks a second.
+        """
+        now = time.monotonic()
+        for number in launch.awake(state).intersection(numbers):
+            with suppress(RestError):
+                if not rest.has_lost_its_head(state.rest_ports[number]):
+                    lost.pop(number, None)
+                elif now >= lost.setdefault(number, now) + CATCH_UP_LIMIT:
+                    del lost[number]
+                    processes.kill(state.processes[node_name(number)])
+                    shutil.rmtree(self.directory / node_name(number) / "data")
+                    launch.start_node(self.directory, state, number, ensure_modules())
+                    launch.await_rest(self.directory, state, number, deadline)
+                    self._make_links(state, deadline)
 
     def _make_links(self, state: State, deadline: float) -> None:
         links.make_links(state, launch.awake(state), deadline)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from scripts.lodestar import rest
 from scripts.lodestar.errors import DevnetError
-from scripts.lodestar.rest import RestError
+from scripts.lodestar.rest import NotFoundError, RestError
 from scripts.lodestar.state import State
 
 # A node that is frozen or overloaded must not hold up the others for long.
@@ -65,19 +65,24 @@ def renew_links(
     links it imports about 40 blocks a second, and new links in the midst of that would have it begin again: one that
     has come on since the last call with the same `known` keeps its links.
 
-    Returns those that are so far behind.
+    Returns those that are so far behind. One that has no head to tell is left alone.
 
     :raises DevnetError: the links were not made before `deadline` (monotonic seconds).
     """
     known = {} if known is None else known
-    while True:
-        try:
-            slots = {number: rest.head(state.rest_ports[number], ANSWER_LIMIT).slot for number in awake}
-            break
-        except RestError as error:
-            if time.monotonic() >= deadline:
-                raise DevnetError(f"a node does not say what its head is ({error})") from error
-    late = {number for number in awake.intersection(suspects) if slots[number] < max(slots.values()) - EPOCH}
+    slots: dict[int, int] = {}
+    for number in awake:
+        while True:
+            try:
+                slots[number] = rest.head(state.rest_ports[number], ANSWER_LIMIT).slot
+            except NotFoundError:
+                break
+            except RestError as error:
+                if time.monotonic() >= deadline:
+                    raise DevnetError(f"a node does not say what its head is ({error})") from error
+            else:
+                break
+    late = {number for number in slots.keys() & set(suspects) if slots[number] < max(slots.values()) - EPOCH}
     stuck = {number for number in late if slots[number] <= known.get(number, slots[number])}
     known.clear()
     known.update((number, slots[number]) for number in late)

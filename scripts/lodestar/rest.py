@@ -13,6 +13,10 @@ class RestError(Exception):
     """The node did not answer, or not with a 2xx and JSON."""
 
 
+class NotFoundError(RestError):
+    """The node answered 404."""
+
+
 @dataclass(frozen=True)
 class Head:
     """The head of one node's chain: slot, root as lower-case `0x…`, and whether its payload is unverified."""
@@ -37,7 +41,8 @@ def call(port: int, path: str, *, method: str = "GET", timeout: float = 2.0) -> 
     finally:
         connection.close()
     if not 200 <= answer.status < 300:
-        raise RestError(f"{method} {path}: {answer.status} {body[:200]!r}")
+        kind = NotFoundError if answer.status == http.HTTPStatus.NOT_FOUND else RestError
+        raise kind(f"{method} {path}: {answer.status} {body[:200]!r}")
     if not body:
         return {}
     try:
@@ -57,6 +62,18 @@ def head(port: int, timeout: float = 2.0) -> Head:
     answer = call(port, "/eth/v1/beacon/headers/head", timeout=timeout)
     data = answer["data"]
     return Head(int(data["header"]["message"]["slot"]), data["root"].lower(), bool(answer.get("execution_optimistic")))
+
+
+def has_lost_its_head(port: int, timeout: float = 2.0) -> bool:
+    """Whether the node has a head, but not its block: it was killed while it moved that to its archive.
+
+    :raises RestError: see `call`.
+    """
+    try:
+        head(port, timeout)
+    except NotFoundError:
+        return int(call(port, "/eth/v1/node/syncing", timeout=timeout)["data"]["head_slot"]) > 0
+    return False
 
 
 def peer_id(port: int, timeout: float = 2.0) -> str:

@@ -97,6 +97,40 @@ def state_with(process: ProcessId) -> State:
     )
 
 
+NODE = """
+import json, pathlib, sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+if "validator" in sys.argv:
+    time.sleep(60)
+port, data = (sys.argv[sys.argv.index(word) + 1] for word in ("--rest.port", "--dataDir"))
+broken = pathlib.Path(data, "broken").exists()
+root = "0x" + 64 * "1"
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        slot = str(int(time.time()))
+        answers = {
+            "/eth/v1/node/identity": {"peer_id": port},
+            "/eth/v1/node/peers?state=connected": [{"peer_id": other} for other in sys.argv[1].split(",")],
+            "/eth/v1/node/syncing": {"head_slot": "104"},
+            "/eth/v1/beacon/headers/head": {"root": root, "header": {"message": {"slot": slot}}},
+        }
+        found = not (broken and self.path.endswith("/head"))
+        body = json.dumps({"data": answers[self.path]} if found else {}).encode()
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+ThreadingHTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
+"""
+"""A node whose head has the slot of the moment, unless its data are broken: it has no block of its head then."""
+
+
 @pytest.mark.parametrize(
     ("nodes", "cut", "validators_with"),
     [
@@ -183,6 +217,30 @@ def test_up_gives_up_on_a_node_that_never_answers(tmp_path: Path, tools: Tools) 
     with pytest.raises(DevnetError, match="node-0 does not answer in time"):
         Devnet(tmp_path / "net", nodes=1).up(timeout=0.3)
     assert not any(map(processes.is_running, started(tmp_path / "net", 2)))
+
+
+def test_a_node_whose_data_a_kill_has_broken_begins_anew(
+    tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scripts.lodestar.devnet.CATCH_UP_LIMIT", 0.1)
+    (tmp_path / "node.py").write_text(NODE)
+    ports = free_ports(2)
+    tools.node(f'exec {sys.executable} {tmp_path / "node.py"} {",".join(map(str, ports))} "$@"')
+    net = tmp_path / "net"
+    for number in (0, 1):
+        (net / f"node-{number}" / "data").mkdir(parents=True)
+    (net / "node-1" / "data" / "broken").touch()
+    dead = ProcessId(1, "another start time")
+    state = state_with(dead)
+    state.rest_ports = ports
+    state.save(net)
+    devnet = Devnet(net)
+    try:
+        assert devnet.heal(timeout=30).slot >= devnet.slot_now() - 1
+        assert not (net / "node-1" / "data").exists()
+        assert (net / "node-0" / "data").exists()
+    finally:
+        assert devnet.down()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
