@@ -53,14 +53,24 @@ def assert_no_head_missed(
     assert abs(worst) <= LATEST, f"a head was delivered {worst:+.2f} s after it was recorded"
 
 
-def patient_config(file: Path, devnet: Devnet, primaries: Collection[int], fallbacks: Collection[int] = ()) -> Path:
-    """Write settings for nodes with slots of 1 s on a busy machine: a poll may take longer than the default, 0.2 s.
+def patient_config(
+    file: Path,
+    devnet: Devnet,
+    primaries: Collection[int],
+    fallbacks: Collection[int] = (),
+    *,
+    streams: Collection[str] = (),
+    check_timeout: float = 1.5,
+) -> Path:
+    """Write settings for nodes with slots of 1 s on a busy machine: an answer may take longer than the default, 0.2 s.
 
-    A node that is merely slow to answer would be taken for a silent one.
+    A node that is merely slow to answer would be taken for a silent one. `streams` are more lines of that section.
     """
     tiers = [*((number, "primary") for number in primaries), *((number, "fallback") for number in fallbacks)]
     tables = [f'[[candidates]]\nurl = "{devnet.url(number)}"\ntier = "{tier}"\n' for number, tier in tiers]
-    file.write_text("\n".join(["[streams]\nverify_timeout = 1.5\n", *tables]))
+    health = ["[health]", f"check_timeout = {check_timeout}", "slow = 1.0"]
+    patience = ["[streams]", "verify_timeout = 1.5", *streams, *health, ""]
+    file.write_text("\n".join([*patience, *tables]))
     return file
 
 
