@@ -141,8 +141,9 @@ class NodeHealth:
         return self.state is HEALTHY and self._sound >= self.policy.min_recovery_checks
 
     def doubt(self) -> None:
-        """Have it found usable anew before it can be given duties back: it was on another chain (N7)."""
+        """Have it found usable anew before it can be given duties back: it is, or was, on another chain (N7)."""
         self._sound = 0
+        self.lag = None
 
     def broken(self, now: float) -> tuple[HealthReason, str] | None:
         """Return the first limit that is broken now."""

@@ -80,11 +80,11 @@ class HealthBook(HealthFacts):
         before, record.excluded = record.excluded, mismatch
         verdict = bool(record.mismatch) is not bool(mismatch)
         record.mismatch = mismatch
-        if mismatch and verdict:
+        if verdict:
             # What it has shown is of another chain, and so may be what it was found to be.
-            self._forget(node_id)
-            record.checked_head = record.claim = None
             record.health.doubt()
+            record.checked_head = record.claim = None
+            self._forget(node_id)
         if before and not mismatch:
             record.check_now = True
         self._changed(record)
@@ -195,7 +195,7 @@ class HealthBook(HealthFacts):
     # --- time
 
     def slot_ended(self, slot: Slot) -> None:
-        """Look back on a slot that is over: at branches, clocks, and errors that have grown old."""
+        """Look back on a slot that is over: at branches and clocks."""
         now = self._clock.now()
         for judged in self.consistency.judge():
             self._news.add(BranchesDiffer(now, slot, judged.node_id, judged.reason, {}))
@@ -207,7 +207,9 @@ class HealthBook(HealthFacts):
         for odd in self._clocks.judge(slot):
             warning = self._clocks.ours() if odd is None else self._clocks.verdict(odd).warning
             self._news.add(ClockDoubted(now, odd, warning))
-        self._rank()
+        if any(self._aged(record, now) for record in self.records.values()):
+            self._rank()
+        self._news.tell()
 
     def look(self) -> float | None:
         """See what time alone has changed; return the next moment at which it may change something."""

@@ -146,13 +146,23 @@ class HealthFacts:
         self._standings.remake(found, now)
         self._news.tell()
 
+    def _aged(self, record: NodeRecord, now: float) -> bool:
+        """Whether a look back on a slot has changed what the rank of a node depends on."""
+        facts, node_id = record.facts, record.node_id
+        return facts is None or (
+            facts.inconsistent != self.consistency.inconsistent(node_id)
+            or facts.early != self._clocks.verdict(node_id).lowers
+            or facts.beyond_clock is not self._beyond_clock(node_id, now)
+        )
+
+    def _beyond_clock(self, node_id: NodeId, now: float) -> bool:
+        return self.slots is not None and self._heights.beyond_clock(node_id, self.slots.slot_at(now))
+
     def _facts(self, record: NodeRecord, now: float) -> RankFacts:
         health, node_id, candidate = record.health, record.node_id, record.member.candidate
-        claim, beyond = None, False
+        claim = None
         if record.claim is not None and record.checked_head is not None:
             claim = by_own_word(record.checked_head, record.claim, self._heights.slot(node_id))
-        if self.slots is not None:
-            beyond = self._heights.beyond_clock(node_id, self.slots.slot_at(now))
         return RankFacts(
             node_id=node_id,
             tier=candidate.tier,
@@ -165,7 +175,7 @@ class HealthFacts:
             claim=claim,
             optimistic=health.optimistic,
             el_offline=health.el_offline,
-            beyond_clock=beyond,
+            beyond_clock=self._beyond_clock(node_id, now),
             inconsistent=self.consistency.inconsistent(node_id),
             early=self._clocks.verdict(node_id).lowers,
             drained="for maintenance" if self.drains.left(node_id, now) else "",
