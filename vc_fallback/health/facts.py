@@ -96,7 +96,7 @@ class HealthFacts:
         :raises KeyError: for a node that is not in the list.
         """
         record, now = self.records[node_id], self._clock.now()
-        health, slot = record.health, self._heights.slot(node_id)
+        health, slot, clock = record.health, self._heights.slot(node_id), self._clocks.verdict(node_id)
         return HealthVerdict(
             node_id=node_id,
             state=health.state,
@@ -112,7 +112,9 @@ class HealthFacts:
             el_offline=health.el_offline,
             latency=health.sync_latency.p90(now),
             duty_latency=health.duty_latency.p90(now),
-            offset=self._clocks.verdict(node_id).offset,
+            offset=clock.offset,
+            clock=clock.warning,
+            inconsistent=self.consistency.inconsistent(node_id),
             peers=record.peers,
             drained=self.drains.left(node_id, now),
             checked=health.checked,

@@ -20,6 +20,8 @@ class HealthVerdict:
     :param sync_distance: slots from its head to the wall clock.
     :param latency: seconds that nine of ten answers of `node/syncing` stay within, `duty_latency` of attestation data.
     :param offset: what is proved of its clock, in seconds, 0 or below (N8).
+    :param clock: what is odd of its clock; empty where nothing is.
+    :param inconsistent: what speaks against the branch that it is on; empty where nothing does (N3).
     :param peers: how many it says it has.
     :param drained: for how many more seconds it is put last on purpose, 0 where it is not (N11).
     :param checked: loop time at which its last check ended.
@@ -41,6 +43,8 @@ class HealthVerdict:
     latency: float | None
     duty_latency: float | None
     offset: float | None
+    clock: str
+    inconsistent: str
     peers: int | None
     drained: float
     checked: float | None
