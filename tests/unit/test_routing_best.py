@@ -20,13 +20,15 @@ from tests.routing_script import (
     Script,
     Step,
     error,
+    running,
     script,
-    tasks,
 )
 from vc_fallback.base.types import NodeId, Sourced
 from vc_fallback.node import failures
 from vc_fallback.routing.best import best
 from vc_fallback.routing.outcomes import AllNodesFailed, DeadlineExceeded, Doubt, NoCandidates
+from vc_fallback.routing.runner import Runner
+from vc_fallback.testing.tasks import background_tasks
 
 pytestmark = pytest.mark.anyio
 
@@ -42,12 +44,12 @@ def value(answer: Sourced[Any]) -> float | None:
 
 
 async def choose(play: Script, *tiers: Sequence[NodeId], **options: Any) -> Sourced[Any]:
-    before = tasks()
-    try:
-        return await best(play.op, tiers or [[*play.steps]], **{"soft": 1.5, "end": 6.0, "score": value, **options})
-    finally:
-        assert play.under_way == 0
-        assert tasks() == before
+    async with running() as runner:
+        options = {"soft": 1.5, "end": 6.0, "score": value, "runner": runner, **options}
+        try:
+            return await best(play.op, tiers or [[*play.steps]], **options)
+        finally:
+            assert play.under_way == 0
 
 
 async def test_all_are_asked_at_once_and_the_best_answer_is_taken() -> None:
@@ -251,3 +253,25 @@ async def test_every_attempt_is_reported() -> None:
     assert [attempt.semantic for attempt in reports.attempts] == [False, True, False]
     assert reports.given_up == [B]
     assert reports.attempts[-1].duration == 1.5
+
+
+@pytest.mark.parametrize(("own", "taken"), [(Step(0.1, 5), A), (Step(3, 5), A), (Step(0.1, REFUSED), None)])
+async def test_when_the_runner_ends_what_has_come_counts(own: Step, taken: NodeId | None) -> None:
+    """A call of a task outside the facade's scope: nothing hangs, nothing is lost."""
+    got: list[Any] = []
+
+    async def call() -> None:
+        try:
+            got.append(await best(play.op, [[A, B], [C]], soft=5, end=9, score=value, runner=runner))
+        except AllNodesFailed as error:
+            got.append(error)
+
+    play = script(a=own, b=Step(0, NEVER), c=Step(0, NEVER))
+    async with anyio.create_task_group() as outer, background_tasks() as group:
+        runner = Runner()
+        await group.start(runner.run)
+        outer.start_soon(call)
+        await anyio.sleep(1)
+    assert anyio.current_time() == max(1.0, own.after)
+    assert play.under_way == 0
+    assert [getattr(answer, "node_id", None) for answer in got] == [taken]

@@ -290,8 +290,8 @@ async def test_when_the_program_ends_what_is_pending_is_told() -> None:
     """The result does not stay pending for ever; begun sends may have been taken."""
     sends = Sends(script(a=Step(0, NEVER), b=Step(0.1, OK), c=Step(0, NEVER)), dialling={C: 9})
     async with background_tasks() as group:
-        runner = Runner(group)
-        group.start_soon(runner.run)
+        runner = Runner()
+        await group.start(runner.run)
         result = await publish(runner, sends)
     await result.settled()
     assert result.deliveries[A].words == "failed: given up as the program ends; it may have been taken"

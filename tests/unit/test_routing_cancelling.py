@@ -29,12 +29,14 @@ async def in_turn(play: Script, runner: Runner) -> Any:
 
 async def the_best(play: Script, runner: Runner) -> Any:
     now = anyio.current_time()
-    return await best(play.op, [[A, B], [C]], soft=now + 1, end=now + 50, score=lambda answer: answer.value)
+    return await best(
+        play.op, [[A, B], [C]], soft=now + 1, end=now + 50, score=lambda answer: answer.value, runner=runner
+    )
 
 
 async def by_vote(play: Script, runner: Runner) -> Any:
     end = anyio.current_time() + 50
-    return await quorum(play.op, NODES, threshold=2, key=lambda answer: answer.value, end=end, again=1.0)
+    return await quorum(play.op, NODES, threshold=2, key=lambda answer: answer.value, end=end, again=1.0, runner=runner)
 
 
 async def to_all(play: Script, runner: Runner) -> Any:
@@ -296,13 +298,13 @@ class TestNative:
 
     async def _facade(self, started: "asyncio.Future[Runner]") -> None:
         async with anyio.create_task_group() as group:
-            runner = Runner(group)
+            runner = Runner()
+            await group.start(runner.run)
             started.set_result(runner)
-            await runner.run()
 
     async def _hedges(self, runner: Runner) -> None:
         """See that the runner is as good as new."""
-        assert not runner.closed
+        assert runner.open
         before = tasks()
         play = script(a=Step(0, NEVER), b=Step(0.5, 1), c=Step(0, 1))
         answer = await in_turn(play, runner)

@@ -413,8 +413,8 @@ async def test_when_the_runner_ends_the_callers_own_attempts_go_on() -> None:
             got.append(await first_success(play.op, [A, B, C], end=9, delay=always(1.5), runner=runner))
 
         async with background_tasks() as group:
-            runner = Runner(group)
-            group.start_soon(runner.run)
+            runner = Runner()
+            await group.start(runner.run)
             outer.start_soon(call)
             await anyio.sleep(2)
             assert play.order == [A, B]

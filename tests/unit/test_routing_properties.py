@@ -178,9 +178,10 @@ def test_best_takes_the_best_of_what_came_in_time(
             value: float | None = answer.value
             return value
 
-        ended = await observe(lambda: best(play.op, tiers, soft=soft, end=end, score=score))
-        assert play.under_way == 0
-        return ended
+        async with running() as runner:
+            ended = await observe(lambda: best(play.op, tiers, soft=soft, end=end, score=score, runner=runner))
+            assert play.under_way == 0
+            return ended
 
     ended = run_in_virtual_time(main, backend=backend)
     assert len(play.order) == len({*play.order})
@@ -219,11 +220,14 @@ def test_a_quorum_is_reached_as_soon_as_it_can_and_never_lowered(
     nodes = [plan.node_id for plan in made]
 
     async def main() -> Ended:
-        ended = await observe(
-            lambda: quorum(play.op, nodes, threshold=threshold, key=lambda answer: answer.value, end=end, again=0.25)
-        )
-        assert play.under_way == 0
-        return ended
+        async with running() as runner:
+            ended = await observe(
+                lambda: quorum(
+                    play.op, nodes, threshold=threshold, key=lambda a: a.value, end=end, again=0.25, runner=runner
+                )
+            )
+            assert play.under_way == 0
+            return ended
 
     ended = run_in_virtual_time(main, backend=backend)
     votes: dict[str, list[float]] = {}
@@ -324,9 +328,11 @@ def test_whenever_the_caller_leaves_nothing_is_left_behind(
                 "first": lambda: first_success(
                     play.op, nodes, end=50, delay=lambda n: plan_of[n].delay, runner=runner, accept=accept
                 ),
-                "best": lambda: best(play.op, [nodes], soft=2.0, end=50, score=lambda _: None, accept=accept),
+                "best": lambda: best(
+                    play.op, [nodes], soft=2.0, end=50, score=lambda _: None, accept=accept, runner=runner
+                ),
                 "quorum": lambda: quorum(
-                    play.op, nodes, threshold=2, key=lambda a: a.value, end=50, again=0.5, accept=accept
+                    play.op, nodes, threshold=2, key=lambda a: a.value, end=50, again=0.5, accept=accept, runner=runner
                 ),
             }
             with anyio.CancelScope(deadline=leaves) as scope:

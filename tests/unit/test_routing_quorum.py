@@ -20,14 +20,16 @@ from tests.routing_script import (
     Script,
     Step,
     error,
+    running,
     script,
-    tasks,
 )
 from vc_fallback.base.types import NodeId, Sourced
 from vc_fallback.base.watch import Watch
 from vc_fallback.node import failures
 from vc_fallback.routing.outcomes import DeadlineExceeded, Doubt, NoCandidates, QuorumNotReached
 from vc_fallback.routing.quorum import Agreement, majority, quorum
+from vc_fallback.routing.runner import Runner
+from vc_fallback.testing.tasks import background_tasks
 
 pytestmark = pytest.mark.anyio
 
@@ -43,14 +45,12 @@ def value(answer: Sourced[Any]) -> Hashable:
 
 
 async def vote(play: Script, **options: Any) -> Agreement[Any]:
-    before = tasks()
-    try:
-        return await quorum(
-            play.op, **{"nodes": [*play.steps], "threshold": 2, "key": value, "end": 8.0, "again": 0.5, **options}
-        )
-    finally:
-        assert play.under_way == 0
-        assert tasks() <= before
+    async with running() as runner:
+        options = {"threshold": 2, "key": value, "end": 8.0, "again": 0.5, "runner": runner, **options}
+        try:
+            return await quorum(play.op, **{"nodes": [*play.steps], **options})
+        finally:
+            assert play.under_way == 0
 
 
 async def test_as_soon_as_enough_agree_their_value_is_the_answer() -> None:
@@ -175,6 +175,9 @@ async def test_who_asks_to_be_left_alone_is_until_then() -> None:
         group.start_soon(news, watch, 0.3)
         await vote(play, watch={B: watch}.get)
     assert play.asked[-1] == (B, 2.0)
+    play = script(a=Step(0, "x"), b=[Step(0, limited), Step(0, "x")])
+    await vote(play, end=20.0)
+    assert play.asked[-1] == (B, 4.0)
 
 
 async def test_a_quorum_that_was_not_reached_raises_with_the_votes() -> None:
@@ -297,6 +300,29 @@ async def test_every_attempt_is_reported() -> None:
     await vote(play, report=reports)
     assert sorted(attempt.node_id for attempt in reports.attempts) == [A, B, B, C]
     assert reports.given_up == [C]
+
+
+@pytest.mark.parametrize("answer", ["x", NEVER, REFUSED])
+async def test_when_the_runner_ends_there_is_nothing_to_wait_for(answer: Any) -> None:
+    """A call of a task outside the facade's scope: it is told at once, whatever its nodes were doing."""
+    caught: list[QuorumNotReached] = []
+
+    async def call() -> None:
+        with pytest.raises(QuorumNotReached) as raised:
+            await quorum(play.op, [A, B, C], threshold=2, key=value, end=8, again=0.75, runner=runner)
+        caught.append(raised.value)
+
+    play = script(a=Step(0, "y"), b=Step(0, answer), c=Step(0, NEVER))
+    async with anyio.create_task_group() as outer, background_tasks() as group:
+        runner = Runner()
+        await group.start(runner.run)
+        outer.start_soon(call)
+        await anyio.sleep(1)
+    assert anyio.current_time() == 1
+    assert play.under_way == 0
+    assert len(caught) == 1
+    with pytest.raises(QuorumNotReached, match="the program ends"):
+        await quorum(play.op, [A, B, C], threshold=2, key=value, end=8, again=0.75, runner=runner)
 
 
 def test_a_majority_is_more_than_half() -> None:

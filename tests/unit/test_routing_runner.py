@@ -55,7 +55,7 @@ async def test_timers_set_before_it_runs_and_from_a_timer_are_called_too() -> No
     """No wake-up is lost."""
     called: list[float] = []
     async with anyio.create_task_group() as group:
-        runner = Runner(group)
+        runner = Runner()
 
         def first() -> None:
             called.append(anyio.current_time())
@@ -108,25 +108,26 @@ async def test_a_task_that_raises_is_logged_and_costs_nobody(caplog: pytest.LogC
         assert task is not None
         await task.ended()
         await task.ended()
-        assert not runner.closed
+        assert runner.open
     assert "RuntimeError: mine" in caplog.text
 
 
 async def test_a_task_that_has_not_begun_when_it_is_cancelled_never_does() -> None:
-    """And is waited for all the same."""
+    """And is waited for all the same; whoever asked for it is told."""
     begun: list[int] = []
+    told: list[int] = []
 
     async def begin() -> None:
         begun.append(1)
 
     async with running() as runner:
-        made = [runner.start(begin) for _ in range(3)]
+        made = [runner.start(begin, on_end=lambda _: told.append(1)) for _ in range(3)]
         started = [task for task in made if task is not None]
         await end_all(started)
         assert [task.over for task in started] == [True] * 3
-        assert not any(task.running for task in started)
         await end_all(started)
     assert begun == []
+    assert told == [1, 1, 1]
 
 
 async def test_ending_tasks_takes_as_long_as_the_slowest() -> None:
@@ -142,7 +143,7 @@ async def test_ending_tasks_takes_as_long_as_the_slowest() -> None:
     async with running() as runner:
         made = [runner.start(lambda seconds=seconds: slow(seconds)) for seconds in (0.5, 1.0, 0.25)]  # type: ignore[misc]
         await anyio.sleep(1)
-        assert all(task is not None and task.running for task in made)
+        assert not any(task is None or task.over for task in made)
         with anyio.CancelScope() as scope:
             scope.cancel()
             await end_all(task for task in made if task is not None)
@@ -157,11 +158,39 @@ async def test_when_its_group_ends_it_starts_nothing_any_more() -> None:
 
     async with running() as runner:
         pass
-    assert runner.closed
+    assert not runner.open
     assert runner.start(begin) is None
+    assert Runner().start(begin) is None
+
+
+async def test_when_it_ends_its_tasks_have_ended_and_its_timers_are_called() -> None:
+    """Rule 5: no task outlives it; who waits for a moment learns that it will not come."""
+    told: list[str] = []
+
+    async def slow() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.5)
+            told.append("ended")
+
     async with anyio.create_task_group() as group:
-        never_run = Runner(group)
-    assert never_run.start(begin) is None
+        runner = Runner()
+        await group.start(runner.run)
+
+        def again() -> None:
+            told.append("timer")
+            runner.at(99.0, again)
+
+        runner.at(50.0, again)
+        runner.at(40.0, lambda: told.append("earlier")).cancel()
+        assert runner.start(slow, on_end=lambda _: told.append("told")) is not None
+        await anyio.sleep(1)
+        group.cancel_scope.cancel()
+    assert told == ["timer", "ended", "told"]
+    assert anyio.current_time() == 1.5
+    assert not runner.open
 
 
 async def test_a_call_leaves_nothing_in_the_runner() -> None:

@@ -291,3 +291,23 @@ async def test_set_cancel_and_wait_in_any_order_lose_no_value(order: tuple[str, 
     if watcher.changed:
         got.append(await watcher.wait())
     assert got == [7]
+
+
+def test_a_listener_is_called_at_each_set_until_it_ends_that() -> None:
+    """C9: where no task is to wait. Not when a value is amended or the watch closed; one may end itself on the way."""
+    watch = Watch(0)
+    heard: list[tuple[str, int]] = []
+
+    def once() -> None:
+        heard.append(("once", watch.value))
+        end_once()
+
+    end_once = watch.listen(once)
+    end = watch.listen(lambda: heard.append(("each", watch.value)))
+    watch.set(1)
+    watch.amend(2)
+    watch.set(3)
+    end()
+    watch.set(4)
+    watch.close()
+    assert heard == [("once", 1), ("each", 1), ("each", 3)]

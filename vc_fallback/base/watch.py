@@ -1,5 +1,6 @@
 """The newest value of something, for any number of waiters (C9)."""
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import anyio
@@ -19,13 +20,14 @@ class Watch(Generic[T]):
     no wake-up is lost between two waits, and a cancelled wait loses nothing.
     """
 
-    __slots__ = ("_closed", "_event", "_value", "_version")
+    __slots__ = ("_closed", "_event", "_listeners", "_value", "_version")
 
     def __init__(self, value: T) -> None:
         self._value = value
         self._version = 0
         self._closed = False
         self._event: anyio.Event | None = None
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def value(self) -> T:
@@ -52,6 +54,16 @@ class Watch(Generic[T]):
         self._value = value
         self._version += 1
         self._wake()
+        for listener in (*self._listeners,):
+            listener()
+
+    def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have something called whenever the value was set, where no task is to wait for that; return what ends it.
+
+        :param callback: returns at once and raises nothing: whoever sets the value calls it.
+        """
+        self._listeners.append(callback)
+        return lambda: self._listeners.remove(callback)
 
     def amend(self, value: T) -> None:
         """Replace the value by one that is no news: the version stays, nobody is woken."""

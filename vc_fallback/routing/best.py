@@ -8,6 +8,7 @@ import anyio
 
 from vc_fallback.base.types import NodeId, Sourced
 from vc_fallback.routing.outcomes import Accept, Op, Report, check, failure, last_resort
+from vc_fallback.routing.runner import Runner, Timer
 from vc_fallback.routing.together import Together
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ async def best(
     soft: float,
     end: float,
     score: Score[T],
+    runner: Runner,
     min_improvement: float = 0.0,
     accept: Accept[T] | None = None,
     report: Report[T] | None = None,
@@ -47,16 +49,8 @@ async def best(
     """
     nodes = [node_id for tier in tiers for node_id in tier]
     check(what, nodes, end, anyio.current_time())
-    choice = _Choice(
-        op,
-        [tier for tier in tiers if tier],
-        nodes,
-        soft if soft < end else math.inf,
-        score,
-        min_improvement,
-        accept,
-        report,
-    )
+    tiers = [tier for tier in tiers if tier]
+    choice = _Choice(op, tiers, nodes, min(end, soft), score, min_improvement, accept, report, runner, what)
     await choice.run(end, choice.begin)
     attempts = [*choice.attempts.values()]
     # The end may be before the soft deadline: what has come until then counts.
@@ -79,72 +73,73 @@ class _Choice(Together[T], Generic[T]):
         min_improvement: float,
         accept: Accept[T] | None,
         report: Report[T] | None,
+        runner: Runner,
+        what: str,
     ) -> None:
-        super().__init__(op, accept, report)
+        super().__init__(op, accept, report, runner, what)
         self.chosen: Sourced[T] | None = None
-        self._tiers = iter(tiers)
+        self._tiers = [*tiers]
         self._rank = {node_id: place for place, node_id in enumerate(nodes)}
         self._soft = soft
         self._score = score
         self._min_improvement = min_improvement
         self._late = False
         self._under_way = 0
+        self._timer: Timer | None = None
 
-    def begin(self) -> None:
-        """Ask the first tier."""
-        if self._soft <= anyio.current_time():
-            self._give_up_collecting()
-            return
-        self._ask_next_tier()
-        if self._soft < math.inf:
-            self.start(self._wait_for_soft)
+    async def begin(self) -> None:
+        """Ask the first tier; where there is no time to compare, all."""
+        if self._soft > anyio.current_time():
+            first, *others = self._tiers.pop(0)
+            self._timer = self.runner.at(self._soft, self.call(self._give_up_collecting))
+        else:
+            self._late = True
+            first, *others = self._rank
+            self._tiers.clear()
+        self._under_way = 1
+        self._ask_beside(others)
+        await self._try(first)
 
-    def _ask_next_tier(self) -> bool:
-        tier = next(self._tiers, None)
-        if tier is None:
-            return False
-        self._under_way += len(tier)
-        for node_id in tier:
-            self.start(self._try, node_id)
-        return True
+    def leave(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _ask_beside(self, nodes: Sequence[NodeId]) -> None:
+        for node_id in nodes:
+            if self.start(self._try, node_id):
+                self._under_way += 1
+            else:
+                self.not_asked(node_id)
 
     async def _try(self, node_id: NodeId) -> None:
         try:
             await self.ask(node_id)
         finally:
             self._under_way -= 1
-        self._look()
-
-    async def _wait_for_soft(self) -> None:
-        await anyio.sleep_until(self._soft)
-        self._give_up_collecting()
+        if self._late or not self._under_way:
+            self._decide()
+        while not self._under_way and self._tiers and not self._decided():
+            self._ask_beside(self._tiers.pop(0))
 
     def _give_up_collecting(self) -> None:
         self._late = True
-        if not self._decide():
-            while self._ask_next_tier():
-                pass
+        self._decide()
+        while self._tiers and not self._decided():
+            self._ask_beside(self._tiers.pop(0))
 
-    def _look(self) -> None:
-        """Something has come."""
-        if self._late:
-            if not self._decide() and not self._under_way:
-                self.stop()
-        elif not self._under_way and not self._decide() and not self._ask_next_tier():
-            self.stop()
+    def _decide(self) -> None:
+        if not self.over:
+            self.chosen = self.best_so_far()
+            self.over = self.chosen is not None
+
+    def _decided(self) -> bool:
+        return self.over
 
     def best_so_far(self) -> Sourced[T] | None:
         """Return the best of what has come, if anything has."""
         answers = {a.node_id: a.answer for a in self.attempts.values() if a.answer is not None and a.doubt is None}
         in_order = [answers[node_id] for node_id in sorted(answers, key=self._rank.__getitem__)]
         return self._best(in_order) if len(in_order) > 1 else next(iter(in_order), None)
-
-    def _decide(self) -> bool:
-        self.chosen = self.best_so_far()
-        if self.chosen is None:
-            return False
-        self.stop()
-        return True
 
     def _best(self, answers: Sequence[Sourced[T]]) -> Sourced[T]:
         scores = [self._known(answer) for answer in answers]

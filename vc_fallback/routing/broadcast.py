@@ -68,7 +68,7 @@ async def broadcast(
     try:
         with anyio.CancelScope(deadline=end):
             await sending.enough()
-    except anyio.get_cancelled_exc_class():
+    except BaseException:
         await sending.abandon()
         raise
     sending.leave()
@@ -143,7 +143,7 @@ class _Broadcast:
             if earlier >= self._runner.most_stragglers:
                 self._not_sent(delivery, f"{earlier} earlier sends are still under way")
                 continue
-            task = self._runner.start(partial(self._deliver, delivery))
+            task = self._runner.start(partial(self._deliver, delivery), on_end=partial(self._never_began, delivery))
             if task is None:
                 self._not_sent(delivery, "the program ends")
             else:
@@ -164,14 +164,8 @@ class _Broadcast:
         """The caller was cancelled: cancel what has not begun, and let the rest run on."""
         self._abandoned = True
         self.leave()
-        not_begun = [d for d in self.result.deliveries.values() if d.state is Sending.PENDING and not d.begun]
-        try:
-            await end_all(self._tasks[delivery.node_id] for delivery in not_begun)
-        finally:
-            for delivery in not_begun:
-                # Where its task had not even started.
-                if delivery.state is Sending.PENDING and not self._tasks[delivery.node_id].running:
-                    self._not_sent(delivery, "cancelled before it began")
+        deliveries = self.result.deliveries
+        await end_all([task for node_id, task in self._tasks.items() if not deliveries[node_id].begun])
 
     def raise_fatal(self) -> None:
         """Raise what nobody may hold back, such as an interruption of the program."""
@@ -219,6 +213,11 @@ class _Broadcast:
                 self._ended(delivery, RequestTimeout(node_id, what, problem))
             else:
                 self._ended(delivery, None, answer)
+
+    def _never_began(self, delivery: Delivery, _: Beside) -> None:
+        """Its task has ended; where that never had a first step, nobody has said so yet."""
+        if delivery.state is Sending.PENDING:
+            self._not_sent(delivery, "cancelled before it began")
 
     def _not_sent(self, delivery: Delivery, problem: str) -> None:
         self._ended(delivery, NotSent(delivery.node_id, self.result.what, problem))

@@ -1,15 +1,18 @@
 """Quorum: so many nodes have to give the same value before the deadline; who differs is asked again (Q6, rule 9)."""
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
 
 import anyio
 
 from vc_fallback.base.types import NodeId, Sourced
-from vc_fallback.base.watch import Watch, WatchClosed, Watcher
+from vc_fallback.base.watch import Watch
 from vc_fallback.node.failures import NotReady, RateLimited, Unauthorized
 from vc_fallback.routing.outcomes import NO_SAY, Accept, Op, QuorumNotReached, Report, check
+from vc_fallback.routing.runner import Runner, Timer
 from vc_fallback.routing.together import Together
 
 T = TypeVar("T")
@@ -45,6 +48,7 @@ async def quorum(
     key: Callable[[Sourced[T]], Hashable],
     end: float,
     again: float,
+    runner: Runner,
     watch: Callable[[NodeId], Watch[Any] | None] | None = None,
     accept: Accept[T] | None = None,
     report: Report[T] | None = None,
@@ -75,7 +79,7 @@ async def quorum(
     if threshold > len(nodes):
         problem = f"{threshold} nodes have to give the same, and there are {len(nodes)}"
         raise QuorumNotReached(what, threshold, {}, problem=problem)
-    vote = _Vote(op, nodes, threshold, key, again, watch, accept, report)
+    vote = _Vote(op, nodes, threshold, key, again, watch, accept, report, runner, what)
     await vote.run(end, vote.begin)
     if vote.agreed is not None:
         return vote.agreed
@@ -83,8 +87,25 @@ async def quorum(
     raise QuorumNotReached(what, threshold, vote.votes(), attempts)
 
 
+class _Voter:
+    """What is known of one node."""
+
+    __slots__ = ("news", "node_id", "rests_until", "timer", "under_way")
+
+    def __init__(self, node_id: NodeId) -> None:
+        self.node_id = node_id
+        self.under_way = True
+        self.news = False
+        """Whether there were news since it was asked last."""
+        self.rests_until = -math.inf
+        self.timer: Timer | None = None
+        """When it is looked at again."""
+
+
 class _Vote(Together[T], Generic[T]):
-    """One request. Each node has a task that asks it as often as is needed."""
+    """One request. Between two questions no task waits: a timer, or news, begins the next."""
+
+    patient: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -96,8 +117,10 @@ class _Vote(Together[T], Generic[T]):
         watch: Callable[[NodeId], Watch[Any] | None] | None,
         accept: Accept[T] | None,
         report: Report[T] | None,
+        runner: Runner,
+        what: str,
     ) -> None:
-        super().__init__(op, accept, report)
+        super().__init__(op, accept, report, runner, what)
         self.agreed: Agreement[T] | None = None
         self._nodes = nodes
         self._threshold = threshold
@@ -105,13 +128,30 @@ class _Vote(Together[T], Generic[T]):
         self._again = again
         self._watch = watch
         self._answers: dict[NodeId, tuple[Hashable, Sourced[T]]] = {}
+        self._voters = [_Voter(node_id) for node_id in nodes]
+        self._deaf: list[Callable[[], None]] = []
         self._open = len(nodes)
-        """Nodes that may still vote, or vote otherwise."""
+        """Nodes that have voted, or may still."""
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """Ask all."""
-        for node_id in self._nodes:
-            self.start(self._hear, node_id)
+        if self._watch is not None:
+            for voter in self._voters:
+                # Before the node is asked, so that news which comes meanwhile is not lost.
+                watch = self._watch(voter.node_id)
+                if watch is not None:
+                    self._deaf.append(watch.listen(self.call(partial(self._news, voter))))
+        first, *others = self._voters
+        for voter in others:
+            self._ask_beside(voter)
+        await self._hear(first)
+
+    def leave(self) -> None:
+        for voter in self._voters:
+            if voter.timer is not None:
+                voter.timer.cancel()
+        for unlisten in self._deaf:
+            unlisten()
 
     def votes(self) -> dict[Hashable, tuple[NodeId, ...]]:
         """Return who gave which value, the most votes first."""
@@ -121,30 +161,56 @@ class _Vote(Together[T], Generic[T]):
                 found.setdefault(self._answers[node_id][0], []).append(node_id)
         return {key: tuple(found[key]) for key in sorted(found, key=lambda key: -len(found[key]))}
 
-    async def _hear(self, node_id: NodeId) -> None:
-        # Made before the node is asked, so that news which comes meanwhile is not lost.
-        watch = None if self._watch is None else self._watch(node_id)
-        watcher = None if watch is None else watch.watcher()
-        while True:
-            attempt = await self.ask(node_id)
-            if attempt.answer is not None and attempt.doubt is None:
-                self._answers[node_id] = self._key(attempt.answer), attempt.answer
-                self._count()
-            if isinstance(attempt.error, _OUT):
-                self._leave(node_id)
-                return
-            if isinstance(attempt.error, (RateLimited, NotReady)):
-                await anyio.sleep(attempt.error.retry_after or 0.0)
-            while not await _news(watcher, self._again):
-                if not self._is_with_the_most(node_id):
-                    break
+    def _ask_beside(self, voter: _Voter) -> None:
+        voter.under_way = True
+        if not self.start(self._hear, voter):
+            self.not_asked(voter.node_id)
+            self._leave_out(voter)
 
-    def _count(self) -> None:
-        votes = self.votes()
-        voters = next(iter(votes.values()))
-        if len(voters) >= self._threshold:
+    async def _hear(self, voter: _Voter) -> None:
+        voter.news = False
+        attempt = await self.ask(voter.node_id)
+        voter.under_way = False
+        if attempt.answer is not None and attempt.doubt is None:
+            self._take(voter.node_id, self._key(attempt.answer), attempt.answer)
+        elif isinstance(attempt.error, _OUT):
+            self._leave_out(voter)
+            return
+        if self.over:
+            return
+        if isinstance(attempt.error, (RateLimited, NotReady)):
+            voter.rests_until = attempt.ended + (attempt.error.retry_after or 0.0)
+        self._look_again(voter, attempt.ended + self._again)
+
+    def _take(self, node_id: NodeId, key: Hashable, answer: Sourced[T]) -> None:
+        self._answers[node_id] = key, answer
+        if not self.over and sum(other == key for other, _ in self._answers.values()) >= self._threshold:
+            votes = self.votes()
+            voters = votes[key]
             self.agreed = Agreement(self._answers[voters[0]][1], voters, votes)
-            self.stop()
+            self.over = True
+
+    def _look_again(self, voter: _Voter, when: float) -> None:
+        """Set the time at which a node is asked again, at once where it had news meanwhile."""
+        if voter.timer is not None:
+            voter.timer.cancel()
+        if not self.runner.open:
+            self.over = True
+            return
+        when = max(voter.rests_until, -math.inf if voter.news else when)
+        voter.timer = self.runner.at(when, self.call(partial(self._due, voter)))
+
+    def _due(self, voter: _Voter) -> None:
+        voter.timer = None
+        if voter.news or not self._is_with_the_most(voter.node_id):
+            self._ask_beside(voter)
+        else:
+            self._look_again(voter, anyio.current_time() + self._again)
+
+    def _news(self, voter: _Voter) -> None:
+        voter.news = True
+        if voter.timer is not None:
+            self._look_again(voter, -math.inf)
 
     def _is_with_the_most(self, node_id: NodeId) -> bool:
         """Whether a node need not be asked again: its value is that of more nodes than any other is."""
@@ -154,22 +220,9 @@ class _Vote(Together[T], Generic[T]):
         counts = [len(voters) for voters in votes.values()]
         return node_id in next(iter(votes.values())) and (len(counts) == 1 or counts[0] > counts[1])
 
-    def _leave(self, node_id: NodeId) -> None:
-        if node_id not in self._answers:
+    def _leave_out(self, voter: _Voter) -> None:
+        """It will not answer: where too few are left there is nothing to wait for."""
+        if voter.node_id not in self._answers:
             self._open -= 1
             if self._open < self._threshold:
-                self.stop()
-
-
-async def _news(watcher: Watcher[Any] | None, pause: float) -> bool:
-    """Wait for news, at most so long; return whether there were."""
-    if watcher is None:
-        await anyio.sleep(pause)
-        return False
-    try:
-        with anyio.move_on_after(pause):
-            await watcher.wait()
-            return True
-    except WatchClosed:
-        await anyio.sleep(pause)
-    return False
+                self.over = True

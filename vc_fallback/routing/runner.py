@@ -1,22 +1,25 @@
-"""Where the tasks of requests live that their caller's own task does not run: in the task group that is handed in."""
+"""Where the tasks of requests live that their caller's own task does not run, and their timers."""
 
 import heapq
 import itertools
 import logging
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from contextvars import Context
 from typing import Any
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from vc_fallback.base.types import NodeId
 
 logger = logging.getLogger(__name__)
 
 _FEW = 64
+
+Function = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Timer:
@@ -34,29 +37,37 @@ class Timer:
             self.callback = None
             self._runner._forget()  # noqa: SLF001 - one mechanism in two classes
 
+    def fire(self) -> bool:
+        """Call it now, and never again; `False` where it was cancelled."""
+        callback, self.callback = self.callback, None
+        if callback is None:
+            return False
+        try:
+            callback()
+        except Exception:
+            logger.exception("timer of a request")
+        return True
+
 
 class Beside:
     """A task of a request that its caller's own task does not run."""
 
-    __slots__ = ("_cancelled", "_ended", "_function", "_scope", "over")
+    __slots__ = ("_cancelled", "_ended", "_function", "_on_end", "_scope", "over", "task")
 
-    def __init__(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, function: Function, on_end: Callable[["Beside"], None]) -> None:
         self._function = function
+        self._on_end = on_end
         self._scope: anyio.CancelScope | None = None
         self._cancelled = False
         self._ended: anyio.Event | None = None
+        self.task: object = None
         self.over = False
         """Whether it has ended."""
-
-    @property
-    def running(self) -> bool:
-        """Whether it has begun, and not ended."""
-        return self._scope is not None and not self.over
 
     def cancel(self) -> None:
         """Cancel it; one that has not begun will not."""
         self._cancelled = True
-        if self._scope is not None:
+        if self._scope is not None and not self.over:
             self._scope.cancel()
 
     async def ended(self) -> None:
@@ -67,7 +78,7 @@ class Beside:
             await self._ended.wait()
 
     async def run(self) -> None:
-        """Run the function. Nothing gets out of it that would end the task group, which is not the request's own."""
+        """Run the function. Nothing gets out of it, but the cancellation of a scope that it was started in."""
         try:
             if not self._cancelled:
                 with anyio.CancelScope() as self._scope:
@@ -75,12 +86,18 @@ class Beside:
         except Exception:
             logger.exception("task of a request")
         except anyio.get_cancelled_exc_class():
-            # That of the task group goes on. A native one, which the operation may have made itself, ends here: anyio
-            # would cancel all other tasks for it.
+            # A native one, which the operation may have made itself, ends here.
             if anyio.current_effective_deadline() == -math.inf:
                 raise
         finally:
+            self.end()
+
+    def end(self) -> None:
+        """Note that it has ended; also where it has never begun."""
+        if not self.over:
             self.over = True
+            self.task = None
+            self._on_end(self)
             if self._ended is not None:
                 self._ended.set()
 
@@ -97,71 +114,101 @@ async def end_all(tasks: Iterable[Beside]) -> None:
                 try:
                     await task.ended()
                 except anyio.get_cancelled_exc_class() as error:
-                    # A native cancellation, which no shield holds off. A task that has not begun may never run where
-                    # the event loop is at its end; it does nothing any more, so nobody has to wait for it.
+                    # A native cancellation, which no shield holds off.
                     interrupted = error
-                    if not task.running:
-                        break
     if interrupted is not None:
         raise interrupted
 
 
 class Runner:
-    """Starts second attempts and sends of publishes, and knows when they are due.
+    """Runs what a request needs beside its caller's own task: second attempts, sends of publishes, and timers.
 
-    The first attempt of a request runs in its caller's own task; only who is late, or sent to many nodes, costs a
+    The first attempt of a request runs in its caller's own task; only what is late, or goes to many nodes, costs a
     task. For that the time has to be watched by another: one task watches for all requests, in a scope whose deadline
-    is moved. Setting a timer so costs 3 µs, a task that waits 40 (measured with anyio on asyncio).
+    is moved. Setting a timer so costs 3 µs, a task that waits forty times as much (measured on asyncio).
 
-    :param tasks: outlives all requests. They end their own tasks; what is left at its end is the sends of publishes.
+    Requests end their own tasks, but for begun sends of publishes; all that is left ends with :meth:`run`.
+
     :param stragglers: how many sends of publishes that were answered may be under way to one node (Q5, case 28).
     """
 
-    def __init__(self, tasks: TaskGroup, *, stragglers: int = 64) -> None:
+    def __init__(self, *, stragglers: int = 64) -> None:
         self.most_stragglers = stragglers
         self.stragglers: Counter[NodeId] = Counter()
-        self.closed = False
-        self._tasks = tasks
+        self._running: set[Beside] = set()
+        self._tasks: TaskGroup | None = None
+        self._on_asyncio = False
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._cancelled = 0
         self._wakes = math.inf
         self._wait: anyio.CancelScope | None = None
 
-    async def run(self) -> None:
-        """Watch the time for as long as the task group lasts; to be started once, in it."""
-        try:
-            while True:
-                self._wakes = self._next()
-                with anyio.CancelScope(deadline=self._wakes) as self._wait:
-                    await anyio.sleep_forever()
-                self._wait = None
-                self._call_due(anyio.current_time())
-        finally:
-            self.closed = True
+    @property
+    def open(self) -> bool:
+        """Whether tasks can be started: while `run` runs."""
+        return self._tasks is not None
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Hold all tasks and watch the time, until it is cancelled; to be started once, best by `TaskGroup.start`."""
+        trio = sys.modules.get("trio")
+        self._on_asyncio = trio is None or not trio.lowlevel.in_trio_task()
+        async with anyio.create_task_group() as self._tasks:
+            task_status.started()
+            try:
+                await self._watch_time()
+            finally:
+                self._tasks = None
+                # Who waits for a moment would wait in vain.
+                due, self._timers = sorted(self._timers), []
+                for _, _, timer in due:
+                    timer.fire()
+                await end_all([*self._running])
 
     def start(
-        self, function: Callable[[], Coroutine[Any, Any, None]], *, context: Context | None = None
+        self,
+        function: Function,
+        *,
+        on_end: Callable[[Beside], None] | None = None,
+        context: Context | None = None,
     ) -> Beside | None:
-        """Start a task; `None` when the task group is at its end.
+        """Start a task; `None` where `run` does not run (any more).
 
         :param function: reports by itself what came of it; an error that gets out of it is logged.
-        :param context: context variables of the task, those of the caller where it is not given.
+        :param on_end: called when it ends, also where it was cancelled before it began and the function never ran.
+        :param context: the context variables of the task, of which it has a copy; the present ones by default.
         """
-        if self.closed:
+        tasks = self._tasks
+        if tasks is None:
             return None
-        beside = Beside(function)
-        try:
-            if context is None:
-                self._tasks.start_soon(beside.run)
-            else:
-                context.run(self._tasks.start_soon, beside.run)
-        except RuntimeError:
-            return None
+
+        def ended(beside: Beside) -> None:
+            self._running.discard(beside)
+            if on_end is not None:
+                on_end(beside)
+
+        beside = Beside(function, ended)
+        self._running.add(beside)
+        if self._on_asyncio:
+            from vc_fallback.routing import asyncio_tasks  # not loaded on trio
+
+            beside.task = asyncio_tasks.start(beside.run(), beside.end, None if context is None else context.copy())
+        elif context is None:
+            tasks.start_soon(beside.run)
+        else:
+            context.copy().run(tasks.start_soon, beside.run)
         return beside
 
+    async def _watch_time(self) -> None:
+        while True:
+            self._wakes = self._next()
+            with anyio.CancelScope(deadline=self._wakes) as self._wait:
+                await anyio.sleep_forever()
+            self._wait = None
+            self._call_due(anyio.current_time())
+
     def at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Call something, which has to return at once, at a moment in loop time."""
+        """Call something, which has to return at once, at a moment in loop time, or when `run` ends before."""
         timer = Timer(self, callback)
         heapq.heappush(self._timers, (when, next(self._order), timer))
         if when < self._wakes:
@@ -172,15 +219,8 @@ class Runner:
 
     def _call_due(self, now: float) -> None:
         while self._timers and self._timers[0][0] <= now:
-            timer = heapq.heappop(self._timers)[2]
-            callback, timer.callback = timer.callback, None
-            if callback is None:
+            if not heapq.heappop(self._timers)[2].fire():
                 self._cancelled -= 1
-                continue
-            try:
-                callback()
-            except Exception:
-                logger.exception("timer of a request")
 
     def _next(self) -> float:
         while self._timers and self._timers[0][2].callback is None:

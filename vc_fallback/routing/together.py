@@ -1,16 +1,17 @@
-"""Attempts of one request that run side by side from the start, in a task group of the request's own."""
+"""What requests have in common that ask several nodes at once: one in the caller's own task, others beside."""
 
 import logging
 import math
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, TypeVar
+from contextvars import copy_context
+from typing import Any, ClassVar, Generic, TypeVar
 
 import anyio
-from anyio.abc import TaskGroup
 
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import NodeId
-from vc_fallback.routing.outcomes import Accept, Attempt, Op, Report, tell
+from vc_fallback.routing.outcomes import Accept, Attempt, NotSent, Op, Report, tell
+from vc_fallback.routing.runner import Beside, Runner, end_all
 
 logger = logging.getLogger(__name__)
 
@@ -18,65 +19,111 @@ T = TypeVar("T")
 
 
 class Together(Generic[T]):
-    """Asks nodes at the same time. No exception comes out in a group: the first that is no node's is raised as it is.
+    """One request. What is raised that is no node's comes out of `run` as it is, whichever task it was raised in.
 
     :ivar attempts: the last of each node that has ended, in the order of their ends.
+    :ivar over: whether it is decided, or given up: what ends now is late.
     """
 
-    def __init__(self, op: Op[T], accept: Accept[T] | None, report: Report[T] | None) -> None:
+    patient: ClassVar[bool] = False
+    """Whether more may come when nothing is under way."""
+
+    def __init__(
+        self, op: Op[T], accept: Accept[T] | None, report: Report[T] | None, runner: Runner, what: str
+    ) -> None:
         self.attempts: dict[NodeId, Attempt[T]] = {}
+        self.over = False
+        self.runner = runner
+        self.what = what
         self._op = op
         self._accept = accept
         self._report = report
         self._problem: BaseException | None = None
-        self._decided = False
-        self._tasks: TaskGroup | None = None
+        # An operation sees the context variables of its caller, whoever starts it.
+        self._context = copy_context()
+        self._beside: set[Beside] = set()
+        self._wake: anyio.Event | None = None
 
-    async def run(self, end: float, begin: Callable[[], None]) -> None:
-        """Run what `begin` starts, and what that starts in turn, until all is done, `stop` or the end.
+    async def run(self, end: float, own: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Run `own` in this task and what it starts beside, until it is decided, all is done, or the end.
 
-        :raises BaseException: what came out of a task, but for its own cancellation.
+        :return: whether it was decided.
+        :raises BaseException: what is no node's, and the cancellation of the caller.
         """
-        async with anyio.create_task_group() as self._tasks:
-            self._tasks.cancel_scope.deadline = end
-            try:
-                begin()
-            except Exception as error:  # noqa: BLE001 - raised below, where no group wraps it
-                self._broken(error)
+        try:
+            # Whoever runs beside wakes the caller's own attempt by cancelling it.
+            with anyio.CancelScope(deadline=end) as self._scope:
+                try:
+                    await own()
+                except Exception as error:  # noqa: BLE001 - raised below, unless it is a loser's
+                    self._broken(error)
+                if not self.over and self._more_may_come():
+                    self._wake = anyio.Event()
+                    await self._wake.wait()
+        finally:
+            decided, self.over = self.over, True
+            self.leave()
+            if self._beside:
+                await end_all(self._beside)
         if self._problem is not None:
             raise self._problem
+        return decided
 
-    def start(self, function: Callable[..., Coroutine[Any, Any, None]], *args: object) -> None:
-        """Run a task beside the others."""
-        assert self._tasks is not None  # noqa: S101 - only what `run` has begun calls this
-        self._tasks.start_soon(self._guard, function, args)
+    def leave(self) -> None:
+        """End what is neither an attempt nor a task; called once, when nothing more is to be started."""
 
-    def stop(self) -> None:
-        """It is decided: cancel what is under way."""
-        self._decided = True
-        if self._tasks is not None:
-            self._tasks.cancel_scope.cancel()
+    def start(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> bool:  # noqa: ANN401 - the function's
+        """Run something beside; `False` when the runner is at its end."""
+        beside = self.runner.start(
+            lambda: self._run_beside(function, args), on_end=self._ended_beside, context=self._context
+        )
+        if beside is None:
+            return False
+        self._beside.add(beside)
+        return True
 
-    async def ask(self, node_id: NodeId) -> Attempt[T]:
+    def call(self, function: Callable[[], None]) -> Callable[[], None]:
+        """Return a function to be called from outside, by a timer: what it raises is raised by the request."""
+
+        def called() -> None:
+            if not self.over:
+                try:
+                    function()
+                except Exception as error:  # noqa: BLE001 - raised by the caller's own task
+                    self._broken(error)
+                self._look()
+
+        return called
+
+    async def ask(self, node_id: NodeId, started: float | None = None) -> Attempt[T]:
         """Ask one node once, keep what came of it, and report it.
 
+        :param started: this moment in loop time, where it is known: to ask for it is 1 µs.
         :raises BaseException: what is no :exc:`~vc_fallback.NodeError`.
         """
-        started = anyio.current_time()
+        if started is None:
+            started = anyio.current_time()
         answer = error = doubt = None
         try:
             answer = await self._op(node_id)
-            doubt = None if self._accept is None else self._accept(answer)
+            if self._accept is not None:
+                doubt = self._accept(answer)
         except NodeError as problem:
             error = problem
         finally:
             attempt = Attempt(node_id, started, anyio.current_time(), answer, error, doubt)
             self.attempts.pop(node_id, None)
             self.attempts[node_id] = attempt
-            tell(self._report, attempt)
+            if self._report is not None:
+                tell(self._report, attempt)
         return attempt
 
-    async def _guard(self, function: Callable[..., Coroutine[Any, Any, None]], args: tuple[object, ...]) -> None:
+    def not_asked(self, node_id: NodeId) -> None:
+        """Note that a node cannot be asked any more."""
+        now = anyio.current_time()
+        self.attempts[node_id] = Attempt(node_id, now, now, error=NotSent(node_id, self.what, "the program ends"))
+
+    async def _run_beside(self, function: Callable[..., Coroutine[Any, Any, None]], args: tuple[Any, ...]) -> None:
         try:
             await function(*args)
         except BaseException as error:
@@ -85,11 +132,29 @@ class Together(Generic[T]):
                 raise
             self._broken(error)
 
+    def _ended_beside(self, beside: Beside) -> None:
+        self._beside.discard(beside)
+        self._look()
+
+    def _look(self) -> None:
+        """Something beside the caller's own task has ended: see whether that has to go on."""
+        if self.over:
+            # All at once: none of them waits until another has ended.
+            for beside in self._beside:
+                beside.cancel()
+        if self._wake is None:
+            if self.over:
+                self._scope.cancel()
+        elif self.over or not self._more_may_come():
+            self._wake.set()
+
+    def _more_may_come(self) -> bool:
+        return bool(self._beside) or (self.patient and self.runner.open)
+
     def _broken(self, error: BaseException) -> None:
-        if self._decided and isinstance(error, Exception):
-            # A loser that broke when it was cancelled: what was decided is not given up for that.
-            logger.warning("an error on being cancelled", exc_info=error)
-            return
-        if self._problem is None:
+        if not self.over:
+            self.over = True
             self._problem = error
-        self.stop()
+        elif isinstance(error, Exception):
+            # A loser that broke when it was cancelled: what was decided is not given up for that.
+            logger.warning("%s: an error on being cancelled", self.what, exc_info=error)
