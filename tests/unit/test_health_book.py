@@ -39,7 +39,7 @@ class Kept:
     def __init__(
         self, *candidates: Candidate, chain: ChainIdentity = CHAIN, well: bool = True, **settings: Any
     ) -> None:
-        self.clock = ByHand(100.5 * SLOT)
+        self.clock = ByHand(100.5 * SLOT - 1.0)
         self.candidates = Candidates(candidates)
         self.told: list[Signal] = []
         self.verdicts: list[tuple[NodeId, bool]] = []
@@ -50,6 +50,8 @@ class Kept:
         self.book.pin(SlotClock(chain, 0.0))
         for node_id in self.candidates.current.members if well else ():
             self.join(node_id)
+        self.clock.time = 100.5 * SLOT
+        self.book.look()
         self.told.clear()
 
     def observe(self, signal: Signal) -> None:
@@ -270,6 +272,8 @@ def test_a_drain_ends_by_itself_and_by_hand() -> None:
     kept.book.drain(A, 60.0)
     assert (kept.ranking, kept.order, kept.book.active) == ("ba", "ba", B)
     assert kept.book.explain(A).startswith("a is 2 of 2: a primary that is drained: for maintenance; after b")
+    assert kept.book.look() == begun + 0.1, "to tell of the places"
+    kept.clock.time += 0.1
     assert kept.book.look() == begun + 60.0
     kept.clock.time = begun + 59.9
     kept.good(A)
@@ -315,19 +319,25 @@ def test_nothing_is_told_that_is_no_news() -> None:
 
 
 def test_of_one_node_that_falls_all_is_told_in_order() -> None:
-    """N1, N9: what became of the node, then whom it lets pass, then the duties; each with what holds by then."""
+    """N1, N9: what became of the node, then of the duties, and in a moment whom it let pass; each as it is by then."""
     kept = Kept(candidate("a"), candidate("b"), candidate("c"))
-    kept.bad(A)
+    begun = kept.clock.time
+    kept.bad(A, times=1)
+    assert kept.book.look() == begun + 0.1
+    kept.bad(A, times=2)
+    kept.clock.time = begun + 0.1
+    assert kept.book.look() == begun + 48.0
     assert [
         (type(signal).__name__, getattr(signal, "node_id", getattr(signal, "target", None))) for signal in kept.told
     ] == [
         ("HealthChanged", A),
-        ("HealthChanged", B),
-        ("HealthChanged", C),
         ("HealthChanged", A),
         ("DutiesMoved", B),
+        ("HealthChanged", B),
+        ("HealthChanged", C),
     ]
-    suspect, _, _, down = kept.told[:4]
+    assert [change.rank for change in kept.of(HealthChanged)] == [3, 3, 1, 2]
+    suspect, down = kept.told[:2]
     assert isinstance(suspect, HealthChanged)
     assert (suspect.state, suspect.suspect, suspect.rank) == (HealthState.HEALTHY, True, 3)
     assert isinstance(down, HealthChanged)
@@ -341,6 +351,26 @@ def test_of_one_node_that_falls_all_is_told_in_order() -> None:
         "a is 3 of 3: a primary that does not answer (3 failed checks in a row: refused); "
         "after c: that one is usable, and a primary"
     )
+
+
+def test_nodes_that_pass_each_other_by_are_told_of_once() -> None:
+    """N6: ten of a hundred fall in one moment; told of each is where it came to stand, not every step on the way."""
+    names = [NodeId(f"n{number}") for number in range(100)]
+    kept = Kept(*(candidate(name) for name in names))
+    sooner = 0
+
+    def count() -> None:
+        nonlocal sooner
+        sooner += 1
+
+    kept.book.on_sooner = count
+    kept.good(*names[:10], optimistic=True)
+    assert sooner == 1, "one look is enough"
+    kept.clock.time += 0.1
+    kept.book.look()
+    last = {change.node_id: change.rank for change in kept.of(HealthChanged)}
+    assert last == kept.book.ranking.numbers
+    assert len(kept.of(HealthChanged)) == 110 - 1, "the first ones once more, but for the last of them"
 
 
 def test_branches_and_finality_are_told_once() -> None:

@@ -218,8 +218,9 @@ class HealthBook(HealthFacts):
             if node_id in self.records:
                 self._changed(self.records[node_id])
         self._standings.look(now)
+        self._news.look(now)
         self._news.tell()
-        moments = (self.drains.next_end, self._standings.failover.next_look(now))
+        moments = (self.drains.next_end, self._standings.failover.next_look(now), self._news.due)
         return min((moment for moment in moments if moment is not None), default=None)
 
     def drain(self, node_id: NodeId, duration: float) -> None:

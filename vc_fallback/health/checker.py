@@ -30,7 +30,7 @@ REST = 4.0
 """Slots between two questions for a node's peers, for what it has finalized, and, where it is on another chain, for
 its chain: they seldom change."""
 
-AT_ONCE = 8
+AT_ONCE = 2
 """Checks that are begun in one step of the event loop."""
 
 

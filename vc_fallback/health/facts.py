@@ -134,7 +134,10 @@ class HealthFacts:
         self._news.add(record.node_id)
         if facts != record.facts:
             record.facts = facts
+            due = self._news.due
             self._standings.change(facts, now)
+            if due is None and self._news.due is not None:
+                self.on_sooner()
         self._news.tell()
 
     def _rank(self) -> None:

@@ -1,11 +1,14 @@
 """What is told of health: in the order in which it came to be, and never from within the telling of something else."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from vc_fallback.base.signals import Observers, Signal
 from vc_fallback.base.types import NodeId
+
+PAUSE = 0.1
+"""Seconds in which nodes that pass each other by are waited for."""
 
 
 class News:
@@ -28,6 +31,25 @@ class News:
         self._waiting: deque[Signal | NodeId] = deque()
         self._nodes: set[NodeId] = set()
         self._telling = False
+        self._moved: dict[NodeId, None] = {}
+        self.due: float | None = None
+        """The moment in loop time at which :meth:`look` has something to say, or `None`."""
+
+    def add_soon(self, nodes: Iterable[NodeId], now: float) -> None:
+        """Have told in a moment how nodes are that only have another place: when one falls, a hundred others move up.
+
+        In that moment more of them may move, and of each is told once.
+        """
+        self._moved.update(dict.fromkeys(nodes))
+        if self._moved and self.due is None:
+            self.due = now + PAUSE
+
+    def look(self, now: float) -> None:
+        """Have told what was to be told in a moment, if that is over."""
+        if self.due is not None and now >= self.due:
+            moved, self._moved, self.due = self._moved, {}, None
+            for node_id in moved:
+                self.add(node_id)
 
     def add(self, news: Signal | NodeId) -> None:
         """Have a signal told, or how a node is."""

@@ -40,9 +40,8 @@ class Standings:
     def _become(self, ranking: Ranking, now: float) -> None:
         before, self.ranking = self.ranking.numbers, ranking
         if ranking.numbers is not before:
-            for node_id, number in ranking.numbers.items():
-                if before.get(node_id) != number:
-                    self._news.add(node_id)
+            moved = [node_id for node_id, number in ranking.numbers.items() if before.get(node_id) != number]
+            self._news.add_soon(moved, now)
         alarm = self.failover.all_unhealthy
         move = self.failover.look(now, ranking)
         if move is not None:
