@@ -100,6 +100,8 @@ class HealthSettings(Settings):
     """Seconds between checks of a node that is suspect, not healthy, or whose stream has ended (N2, N4, H4)."""
     check_cap: Positive = 60.0
     """Longest time in seconds between checks of a node that goes on failing them (N2)."""
+    check_jitter: Annotated[Number, Field(ge=0, lt=1)] = 0.2
+    """Random part of each time between two checks (N2)."""
     failed_checks: Annotated[Count, Field(ge=1, le=1000)] = 3
     """Failed checks in a row that make a node unhealthy (N4)."""
     min_recovery_checks: Annotated[Count, Field(ge=1, le=1000)] = 3

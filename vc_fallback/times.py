@@ -61,5 +61,7 @@ class CheckTimes:
         first = settings.scaled("check_interval", slot_duration)
         return cls(
             timeout=settings.scaled("check_timeout", slot_duration),
-            often=BackoffPolicy(first=first, cap=max(first, settings.scaled("check_cap", slot_duration)), jitter=0.2),
+            often=BackoffPolicy(
+                first=first, cap=max(first, settings.scaled("check_cap", slot_duration)), jitter=settings.check_jitter
+            ),
         )

@@ -266,7 +266,7 @@ async def test_a_frozen_node_costs_itself_alone() -> None:
 
 async def test_a_check_of_a_node_that_has_left_says_nothing() -> None:
     """G3: what comes of it later is nobody's; the node is asked no more, and starts anew when it joins again."""
-    async with simulated_devnet(2) as net, monitor(net, streams={"backoff_jitter": 0.0}) as followed:
+    async with simulated_devnet(2) as net, monitor(net, health={"check_jitter": 0.0}) as followed:
         first, second = net
         await followed.until(130.5)
         first.answer(SYNCING, 500, times=2)
