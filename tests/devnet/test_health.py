@@ -1,7 +1,7 @@
 """Health and duties over real nodes, as the command says them: who is well, who is asked first, and why."""
 
 import time
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from scripts.lodestar.devnet import Devnet
@@ -42,6 +42,14 @@ def walk(monitor: Following, number: int, since: float, until: float = float("in
     """The states of a node in turn, with the mark of a suspect one."""
     lines = monitor.lines("health", number, since=since, until=until)
     return [state for state, _ in groupby((line["state"], line["suspect"]) for line in lines)]
+
+
+def assert_recovered(states: list[tuple[str, bool]]) -> None:
+    """Unhealthy, recovering, healthy; a node may fall back on the way while it fetches what it has missed (N4)."""
+    assert ("unhealthy", False) in states
+    assert states[-2:] == [("recovering", False), ("healthy", False)]
+    for before, after in pairwise(states):
+        assert (before, after) != (("unhealthy", False), ("healthy", False))
 
 
 def places(monitor: Following, until: float) -> dict[int, int]:
@@ -105,7 +113,7 @@ def test_a_node_without_peers_falls_in_rank_and_then_out_of_health(healthy_devne
         monitor.wait("health", 1, since=joined, state="recovering")
         up = monitor.wait("health", 1, since=joined, state="healthy")
         back = moved(monitor, "failback", 2, 1, since=joined)
-        fresh = monitor.wait("node_head", 1, since=joined, source="stream", outcome="duplicate")
+        monitor.wait("node_head", 1, since=joined, source="stream", outcome="duplicate")
         monitor.wait_for_slots(1)
         end = time.time() - 1
         summary = monitor.stop()
@@ -119,18 +127,13 @@ def test_a_node_without_peers_falls_in_rank_and_then_out_of_health(healthy_devne
     assert (out["reason"], out["rank"]) == ("behind", 3)
     assert out["sync_distance"] >= 9
     assert up["time"] <= back["time"]
-    assert walk(monitor, 1, well) == [
-        ("healthy", False),
-        ("unhealthy", False),
-        ("recovering", False),
-        ("healthy", False),
-    ]
+    assert walk(monitor, 1, well, joined) == [("healthy", False), ("unhealthy", False)]
+    assert_recovered(walk(monitor, 1, well))
     assert moves(monitor, well) == [("failover", monitor.id(2)), ("failback", monitor.id(1))]
     # It announced nothing and kept its stream, on which its heads come again.
     assert monitor.lines("stream", 1, since=well, until=joined) == []
     assert monitor.lines("stream", 1, since=well, until=end, state="connecting") == []
     assert summary["nodes"][0]["stalls"] == summary["nodes"][0]["reconnects"] == 0
-    assert fresh["slot"] > out["sync_distance"]
     assert_no_head_missed(recorder.heads, monitor.delivered, well, end)
     monitor.assert_each_block_delivered_once()
 
@@ -169,12 +172,8 @@ def test_a_killed_node_recovers_and_takes_its_duties_back(healthy_devnet: Devnet
     assert (up["reason"], up["detail"]) == ("recovered", "3 good checks in a row")
     assert up["time"] <= back["time"]
     assert back["time"] - over["time"] >= DWELL
-    assert walk(monitor, 1, well) == [
-        ("healthy", True),
-        ("unhealthy", False),
-        ("recovering", False),
-        ("healthy", False),
-    ]
+    assert walk(monitor, 1, well, recovering["time"]) == [("healthy", True), ("unhealthy", False)]
+    assert_recovered(walk(monitor, 1, well))
     assert moves(monitor, well) == [("failover", monitor.id(2)), ("failback", monitor.id(1))]
     for number in (2, 3):
         assert walk(monitor, number, well) == [("healthy", False)]
@@ -219,5 +218,5 @@ def test_all_nodes_freeze_and_come_back(healthy_devnet: Devnet, tmp_path: Path) 
     assert monitor.lines("all_unhealthy")[-1]["begins"] is False
     for number in (1, 2, 3):
         assert walk(monitor, number, well, thawed)[-2:] == [("healthy", True), ("unhealthy", False)]
-        assert walk(monitor, number, thawed)[-2:] == [("recovering", False), ("healthy", False)]
+        assert_recovered(walk(monitor, number, well))
     monitor.assert_each_block_delivered_once()
