@@ -1,5 +1,6 @@
 """Operations that do, node by node, what a test has written down, and remember who was asked when."""
 
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -42,12 +43,14 @@ class Step:
     :param after: seconds until then.
     :param lingers: seconds that it takes to end when it is cancelled.
     :param breaks: raised instead of ending when it is cancelled.
+    :param answers: whether it gives what it has when it is cancelled.
     """
 
     after: float
     gives: Any
     lingers: float = 0.0
     breaks: Exception | None = None
+    answers: bool = False
 
 
 @dataclass
@@ -85,7 +88,8 @@ class Script:
                     await anyio.sleep(step.lingers)
             if step.breaks is not None:
                 raise step.breaks from None
-            raise
+            if not step.answers:
+                raise
         finally:
             self.under_way -= 1
             self.ended.append(node_id)
@@ -142,6 +146,7 @@ async def running(*, stragglers: int = 64) -> AsyncIterator[Runner]:
         try:
             yield runner
             assert tasks() <= before, anyio.get_running_tasks()
+            assert runner._next() == math.inf, "a timer is left"
         except anyio.get_cancelled_exc_class():
             raise
         except BaseException as error:  # noqa: BLE001 - raised below, where no group wraps it

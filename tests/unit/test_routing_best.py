@@ -244,6 +244,12 @@ async def test_a_loser_that_breaks_when_it_is_cancelled_costs_nothing(caplog: py
     assert "an error on being cancelled" in caplog.text
 
 
+async def test_a_loser_that_answers_when_it_is_cancelled_is_too_late() -> None:
+    """What was decided stays so."""
+    play = script(a=Step(9, 90, answers=True), b=Step(0.1, 1), c=Step(9, 99, answers=True))
+    assert (await choose(play)).node_id == B
+
+
 async def test_every_attempt_is_reported() -> None:
     """N3."""
     reports = Reports()

@@ -33,6 +33,7 @@ from vc_fallback.routing.broadcast_result import BroadcastResult, NotPublished, 
 from vc_fallback.routing.outcomes import DeadlineExceeded, NoCandidates, NotSent
 from vc_fallback.routing.runner import Runner
 from vc_fallback.testing.tasks import background_tasks
+from vc_fallback.testing.virtual_time import Backend, run_in_virtual_time
 
 pytestmark = pytest.mark.anyio
 
@@ -335,19 +336,29 @@ async def test_it_never_hides_that_a_node_took_it(caplog: pytest.LogCaptureFixtu
 
 
 async def test_what_nobody_may_hold_back_comes_out_at_once() -> None:
-    """An interruption of the program."""
+    """An interruption of the program: whatever was taken, and whoever is pending."""
     stop = Stop()
-    raised: list[BaseException] = []
     async with running() as runner:
-        sends = Sends(script(a=Step(0.1, OK), b=Step(0.1, stop), c=Step(0, NEVER)))
-        try:
-            result = await publish(runner, sends, items=2)
-            # Whichever of the two came first; the other way round the accept has let the caller go on.
-            raised += [delivery.error for delivery in result.deliveries.values() if delivery.error]
-        except Stop as error:
-            raised.append(error)
+        sends = Sends(script(a=Step(0.1, refuses(1)), b=Step(0.2, stop), c=Step(0, NEVER)))
+        with pytest.raises(Stop) as caught:
+            await publish(runner, sends, items=2)
+        assert caught.value is stop
+        assert anyio.current_time() == 0.2
         await anyio.sleep(9)
-    assert raised == [stop]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_an_interruption_that_meets_a_straggler_ends_the_program(backend: Backend) -> None:
+    """There is no caller any more to hand it to."""
+
+    async def main() -> None:
+        async with running() as runner:
+            await publish(runner, Sends(script(a=Step(0.1, OK), b=Step(0.2, KeyboardInterrupt()))))
+            await anyio.sleep(9)
+
+    with pytest.raises((KeyboardInterrupt, BaseExceptionGroup)) as caught:
+        run_in_virtual_time(main, backend=backend)
+    assert isinstance(caught.value, KeyboardInterrupt) or caught.group_contains(KeyboardInterrupt)
 
 
 async def test_every_send_is_reported_and_a_report_that_raises_costs_nothing() -> None:

@@ -16,7 +16,7 @@ from vc_fallback.routing.best import best
 from vc_fallback.routing.broadcast import broadcast
 from vc_fallback.routing.first_success import first_success
 from vc_fallback.routing.quorum import quorum
-from vc_fallback.routing.runner import Runner
+from vc_fallback.routing.runner import Runner, end_all
 from vc_fallback.testing.virtual_time import VirtualTimeEventLoop, run_in_virtual_time
 
 Way = Callable[[Script, Runner], Awaitable[Any]]
@@ -276,6 +276,23 @@ class TestNative:
             answer = await first_success(op, NODES, end=9, delay=always(1.0), runner=runner)
             assert answer.node_id == C
             await self._hedges(runner)
+
+        self.run(test)
+
+    def test_a_task_that_is_cancelled_before_its_first_step_has_ended(self) -> None:
+        """As a loop does that ends: none of its own code runs, and whoever waits for it is told all the same."""
+
+        async def test(runner: Runner) -> None:
+            async def begin() -> None:
+                raise AssertionError
+
+            told: list[bool] = []
+            beside = runner.start(begin, on_end=lambda beside: told.append(beside.over))
+            assert beside is not None
+            assert isinstance(beside.task, asyncio.Task)
+            beside.task.cancel()
+            await end_all([beside])
+            assert told == [True]
 
         self.run(test)
 

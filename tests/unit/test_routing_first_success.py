@@ -307,6 +307,14 @@ async def test_a_loser_that_breaks_when_it_is_cancelled_does_not_cost_the_answer
     assert caplog.text.count("an error on being cancelled") == 2
 
 
+async def test_a_loser_that_answers_when_it_is_cancelled_is_too_late() -> None:
+    """The first answer wins, also over one that came while it was being returned."""
+    play = script(a=Step(20, "x", answers=True), b=Step(20, "y", answers=True), c=Step(0.1, "z"))
+    assert (await ask(play)).value == "z"
+    play = script(a=Step(1.5, "x"), b=Step(20, "y", answers=True, lingers=0.5))
+    assert (await ask(play, end=20.0)).value == "x"
+
+
 async def test_a_loser_is_awaited_to_its_end() -> None:
     """Rule 5: cancelled and awaited."""
     play = script(a=Step(0.0, NEVER, lingers=0.5), b=Step(0, NEVER, lingers=0.75), c=Step(0.1, "z"))

@@ -146,6 +146,20 @@ async def test_news_that_comes_while_a_node_is_asked_is_not_lost() -> None:
     assert anyio.current_time() == pytest.approx(0.3)
 
 
+async def test_news_has_a_node_asked_again_once() -> None:
+    """Q6: then it goes by the clock again, and only for who is not with the most."""
+    watches = {A: Watch(0), B: Watch(0), C: Watch(0)}
+    play = script(a=Step(0.125, "x"), b=Step(0.125, "x"), c=Step(0.125, "y"))
+    async with anyio.create_task_group() as group:
+        for watch in watches.values():
+            group.start_soon(news, watch, 0.25)
+        with pytest.raises(QuorumNotReached):
+            await vote(play, threshold=3, end=1.125, watch=watches.get)
+    assert [when for node_id, when in play.asked if node_id == A] == [0.0, 0.25]
+    assert [when for node_id, when in play.asked if node_id == C] == [0.0, 0.25, 0.875]
+    assert [watch._listeners for watch in watches.values()] == [[], [], []]
+
+
 async def test_without_news_or_when_they_end_nodes_are_asked_by_the_clock() -> None:
     """Q6: a node that left the list, or has no stream."""
     watch = Watch(0)

@@ -194,9 +194,6 @@ class _Vote(Together[T], Generic[T]):
         """Set the time at which a node is asked again, at once where it had news meanwhile."""
         if voter.timer is not None:
             voter.timer.cancel()
-        if not self.runner.open:
-            self.over = True
-            return
         when = max(voter.rests_until, -math.inf if voter.news else when)
         voter.timer = self.runner.at(when, self.call(partial(self._due, voter)))
 

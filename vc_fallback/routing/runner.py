@@ -78,17 +78,13 @@ class Beside:
             await self._ended.wait()
 
     async def run(self) -> None:
-        """Run the function. Nothing gets out of it, but the cancellation of a scope that it was started in."""
+        """Run the function. What gets out of it is a cancellation, or for the whole program."""
         try:
             if not self._cancelled:
                 with anyio.CancelScope() as self._scope:
                     await self._function()
         except Exception:
             logger.exception("task of a request")
-        except anyio.get_cancelled_exc_class():
-            # A native one, which the operation may have made itself, ends here.
-            if anyio.current_effective_deadline() == -math.inf:
-                raise
         finally:
             self.end()
 
@@ -190,7 +186,7 @@ class Runner:
         beside = Beside(function, ended)
         self._running.add(beside)
         if self._on_asyncio:
-            from vc_fallback.routing import asyncio_tasks  # not loaded on trio
+            from vc_fallback.wire import asyncio_tasks  # not loaded on trio
 
             beside.task = asyncio_tasks.start(beside.run(), beside.end, None if context is None else context.copy())
         elif context is None:
