@@ -356,7 +356,7 @@ async def test_a_node_that_is_there_twice_is_an_error_at_once() -> None:
 
 
 async def test_every_attempt_is_reported_those_given_up_included() -> None:
-    """N3: the digest needs them; a report that raises costs nobody anything."""
+    """N3: the digest needs them. A report that raises costs nobody anything; the caller's own mistake is none."""
     reports = Reports()
     play = script(a=Step(0, NEVER), b=Step(0.1, REFUSED), c=Step(0.2, "z"))
     answer = await ask(play, report=reports)
@@ -370,6 +370,10 @@ async def test_every_attempt_is_reported_those_given_up_included() -> None:
         raise Own
 
     assert (await ask(script(a=Step(0.1, "x")), report=broken, end=99)).value == "x"
+    reports = Reports()
+    with pytest.raises(Own):
+        await ask(script(a=Step(0.1, Own())), report=reports, end=99)
+    assert reports.attempts == []
 
 
 tag: ContextVar[str] = ContextVar("tag", default="none")

@@ -242,14 +242,14 @@ class _Broadcast:
             logger.info("%s: its caller was cancelled; %s: %s", self.result.what, node_id, delivery.words)
         if self._left:
             self._log_problem(delivery)
-        node_error = error if isinstance(error, NodeError) else None
-        tell(self._report, Attempt[Any](node_id, delivery.started, delivery.ended, answer, node_error))
+        if error is None or isinstance(error, NodeError):
+            tell(self._report, Attempt[Any](node_id, delivery.started, delivery.ended, answer, error))
         self._look(fatal=error is not None and _is_fatal(error))
 
     def _look(self, *, fatal: bool) -> None:
         """See whether the caller may go on, and whether all is over."""
         over = not self.result.pending
-        if over or fatal or (not self._left and self.result.complete):
+        if over or fatal or self.result.complete:
             self._enough.set()
         if over and not self._settled:
             self._settled = True

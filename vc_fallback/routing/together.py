@@ -103,19 +103,23 @@ class Together(Generic[T]):
         """
         if started is None:
             started = anyio.current_time()
-        answer = error = doubt = None
         try:
             answer = await self._op(node_id)
-            if self._accept is not None:
-                doubt = self._accept(answer)
-        except NodeError as problem:
-            error = problem
-        finally:
-            attempt = Attempt(node_id, started, anyio.current_time(), answer, error, doubt)
-            self.attempts.pop(node_id, None)
-            self.attempts[node_id] = attempt
-            if self._report is not None:
-                tell(self._report, attempt)
+            doubt = None if self._accept is None else self._accept(answer)
+        except NodeError as error:
+            return self._note(Attempt(node_id, started, anyio.current_time(), error=error))
+        except Exception:
+            raise  # It says nothing of the node.
+        except BaseException:
+            self._note(Attempt(node_id, started, anyio.current_time()))
+            raise
+        return self._note(Attempt(node_id, started, anyio.current_time(), answer, None, doubt))
+
+    def _note(self, attempt: Attempt[T]) -> Attempt[T]:
+        self.attempts.pop(attempt.node_id, None)
+        self.attempts[attempt.node_id] = attempt
+        if self._report is not None:
+            tell(self._report, attempt)
         return attempt
 
     def not_asked(self, node_id: NodeId) -> None:
