@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import anyio
 
 from vc_fallback.base.health import HealthState
-from vc_fallback.base.health_signals import HealthChanged
+from vc_fallback.base.health_signals import DutiesMoved, HealthChanged
 from vc_fallback.base.signals import (
     HeadDelivered,
     HeadOutcome,
@@ -24,6 +24,7 @@ from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.health.verdict import HealthVerdict
+from vc_fallback.node.client import BeaconNode
 from vc_fallback.testing import SimulatedBlock, SimulatedChain, SimulatedDevnet, SimulatedNode
 
 S = TypeVar("S", bound=Signal)
@@ -153,6 +154,11 @@ class Followed:
         """Return the states that a node's health came into in turn: `unhealthy recovering healthy`."""
         return " ".join(change.state for change in self.health_turns(node, since=since))
 
+    def moves(self, *, since: float = 0.0) -> list[tuple[str, str | None, str | None]]:
+        """Return how duties moved, without the start: the kind, from whom, to whom."""
+        moves = self.told(DutiesMoved, since=since)
+        return [(move.kind, move.source, move.target) for move in moves if move.kind != "start"]
+
     def assert_undisturbed(self, *nodes: SimulatedNode) -> None:
         """Nobody's stream was found stalled, ended or opened anew."""
         for node in nodes:
@@ -177,6 +183,12 @@ class Followed:
     def health(self, node: SimulatedNode) -> HealthVerdict:
         """Return the verdict on a node's health."""
         return self.monitor.health(self.id(node))
+
+    def client(self, node: SimulatedNode) -> BeaconNode:
+        """Return the client with which a node is asked, as requests do."""
+        pool = self.monitor._pool
+        assert pool is not None
+        return pool.get(self.id(node))
 
     def entry(self, node: SimulatedNode) -> NodeHead | None:
         """Return a node's entry in the cache."""

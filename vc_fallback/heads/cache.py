@@ -73,7 +73,9 @@ class HeadCache:
         """Fix the chain for good (I1), check every node's identity against it, and deliver what was kept."""
         self.ledger.chain = chain
         self.times = StreamTimes.of(self.config.streams, chain.slot_duration)
-        self.dependents = DependentRootWatch(chain.slots_per_epoch, self.ledger, self.delivery, self.tell)
+        self.dependents = DependentRootWatch(
+            chain.slots_per_epoch, self.ledger, self.delivery, self.tell, self.book.usable
+        )
         self.clock.reanchor()
         self.book.pin(self._set_slots(chain))
         self.tell.started(chain)

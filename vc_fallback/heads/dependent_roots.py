@@ -1,6 +1,8 @@
 """Watches the dependent roots of the delivered chain and tells when one changes (C11)."""
 
-from vc_fallback.base.types import Epoch, Root
+from collections.abc import Callable
+
+from vc_fallback.base.types import Epoch, NodeId, Root
 from vc_fallback.decide.delivery import Delivery
 from vc_fallback.decide.dependents import DependentRoots
 from vc_fallback.decide.ledger import Ledger, NodeHead, Standing
@@ -8,10 +10,21 @@ from vc_fallback.heads.telling import Telling
 
 
 class DependentRootWatch:
-    """Looks at every head that says something new."""
+    """Looks at every head that says something new.
 
-    def __init__(self, slots_per_epoch: int, ledger: Ledger, delivery: Delivery, tell: Telling) -> None:
+    :param usable: whether health has nothing against a node (N6).
+    """
+
+    def __init__(
+        self,
+        slots_per_epoch: int,
+        ledger: Ledger,
+        delivery: Delivery,
+        tell: Telling,
+        usable: Callable[[NodeId], bool],
+    ) -> None:
         self._roots = DependentRoots(slots_per_epoch)
+        self._usable = usable
         self._ledger = ledger
         self._delivery = delivery
         self._tell = tell
@@ -21,7 +34,10 @@ class DependentRootWatch:
         return self._roots.get(epoch)
 
     def look(self, head: NodeHead) -> None:
-        """See whether a head changes what is known; stalled and behind nodes have no say."""
+        """See whether a head changes what is known; stalled, behind and demoted nodes have no say.
+
+        Where health has demoted all of them they are heard all the same: requests go to them, too.
+        """
         if self._delivery.delivered is None or self._roots.settled(head):
             return
         heads = [
@@ -31,5 +47,6 @@ class DependentRootWatch:
             and not entry.optimistic
             and not self._ledger.nodes[node_id].stream.distrusted
         ]
-        for change in self._roots.look(self._delivery.delivered.head, heads):
+        usable = [entry for entry in heads if self._usable(entry.node_id)]
+        for change in self._roots.look(self._delivery.delivered.head, usable or heads):
             self._tell.dependent_root(change)

@@ -62,6 +62,11 @@ class HealthFacts:
         record = self.records.get(node_id)
         return record.unhealthy if record is not None else "not in the list"
 
+    def usable(self, node_id: NodeId) -> bool:
+        """Whether a node is healthy, not optimistic, not behind, and not drained (N6)."""
+        place = self.ranking.places.get(node_id)
+        return place is not None and place.usable
+
     @property
     def ranking(self) -> Ranking:
         """All nodes by rank (N6)."""
