@@ -137,11 +137,11 @@ class Followed:
         """Return when a node's stream was found stalled, in slots."""
         return [self.position(change.at) for change in self.changes(node) if change.state is StreamState.STALLED]
 
-    def health_turns(self, *nodes: SimulatedNode, since: float = 0.0) -> list[HealthChanged]:
+    def health_turns(self, *nodes: SimulatedNode, since: float = -1e9) -> list[HealthChanged]:
         """Return what was told of health whenever a node's state became another one; every node begins as healthy."""
         states: dict[str, HealthState] = {}
         turns = []
-        for change in self.told(HealthChanged):
+        for change in self.told(HealthChanged, since=-1e9):
             if nodes and change.node_id not in {node.name for node in nodes}:
                 continue
             before = states.get(change.node_id, HealthState.HEALTHY)
@@ -150,7 +150,7 @@ class Followed:
                 turns.append(change)
         return turns
 
-    def health_states(self, node: SimulatedNode, *, since: float = 0.0) -> str:
+    def health_states(self, node: SimulatedNode, *, since: float = -1e9) -> str:
         """Return the states that a node's health came into in turn: `unhealthy recovering healthy`."""
         return " ".join(change.state for change in self.health_turns(node, since=since))
 

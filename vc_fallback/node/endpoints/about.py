@@ -66,8 +66,8 @@ class AboutEndpoints(Caller):
         return await self._ask(routes.HEALTH, lambda response: response.status, timeout=timeout, success=(200, 206))
 
     async def syncing(self, *, timeout: float | None = None) -> Sourced[Syncing]:
-        """Return how far the node is."""
-        return await self._ask(routes.SYNCING, reads_data(_SYNCING), timeout=timeout)
+        """Return how far the node is; 206 says it as well, as for its health (case 40)."""
+        return await self._ask(routes.SYNCING, reads_data(_SYNCING), timeout=timeout, success=(200, 206))
 
     async def network_identity(self, *, timeout: float | None = None) -> Sourced[NetworkIdentity]:
         """Return who the node is among its peers."""
