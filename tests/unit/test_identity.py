@@ -7,7 +7,7 @@ import pytest
 
 from vc_fallback.base.types import Epoch, NodeId, Root
 from vc_fallback.chain import ChainIdentity, Fork
-from vc_fallback.decide.identity import agreed_identity
+from vc_fallback.decide.identity import agreed_identity, forks_of, not_scheduled
 
 RIGHT = ChainIdentity(
     genesis_time=1000.0, genesis_validators_root=Root(b"r" * 32), slot_duration=12.0, preset="mainnet"
@@ -118,3 +118,63 @@ def test_before_a_fork_comes_it_divides_nobody() -> None:
 def test_before_genesis_the_forks_of_genesis_count() -> None:
     """H2, I1: Unix time before genesis is epoch 0."""
     assert ask({"a": RIGHT, "b": RIGHT}, of="ab", waited=False, epoch=-5) == RIGHT
+
+
+HEZE = Fork("heze", b"\x08\0\0\0", Epoch(200))
+
+
+def forks(of: str, pinned: tuple[Fork, ...], epoch: int, **answers: tuple[Fork, ...] | None) -> tuple[Fork, ...]:
+    """Ask which forks a pinned chain has; `None` stands for a node of another genesis."""
+    known = {
+        NodeId(name): replace(WRONG, forks=pinned) if named is None else replace(RIGHT, forks=named)
+        for name, named in answers.items()
+    }
+    unix = RIGHT.genesis_time + epoch * EPOCH
+    return forks_of(replace(RIGHT, forks=pinned), known, [NodeId(name) for name in of], unix)
+
+
+NOW, SOON, LATER = (PHASE0, ALTAIR), (PHASE0, ALTAIR, GLOAS), (PHASE0, ALTAIR, GLOAS, HEZE)
+MOVED = (PHASE0, ALTAIR, replace(GLOAS, epoch=Epoch(120)))
+
+
+@pytest.mark.parametrize(
+    ("pinned", "epoch", "answers", "expected"),
+    [
+        pytest.param(NOW, 50, {}, NOW, id="nobody has answered"),
+        pytest.param(NOW, 50, {"a": NOW, "b": NOW, "c": NOW}, NOW, id="nothing new"),
+        pytest.param(NOW, 50, {"a": NOW, "b": SOON, "c": NOW}, SOON, id="one knows of a fork to come"),
+        pytest.param(NOW, 50, {"b": SOON}, SOON, id="one answered, and fits"),
+        pytest.param(NOW, 50, {"b": LATER, "c": SOON}, LATER, id="the longest schedule"),
+        pytest.param(SOON, 50, {"a": MOVED, "b": MOVED, "c": MOVED}, MOVED, id="it was put off"),
+        pytest.param(SOON, 50, {"a": None, "b": SOON, "c": NOW}, SOON, id="a node of another chain has no say"),
+        pytest.param(SOON, 150, {"a": SOON, "b": SOON, "c": NOW}, SOON, id="it has come, and one has not got it"),
+        pytest.param(SOON, 150, {"a": SOON, "b": NOW, "c": NOW}, NOW, id="it has come, and most have not got it"),
+        pytest.param(SOON, 150, {"a": SOON, "b": NOW}, SOON, id="no strict majority: as it was"),
+        pytest.param(NOW, 150, {"a": NOW, "b": SOON, "c": SOON}, SOON, id="it came before anybody was told"),
+        pytest.param(NOW, 150, {"b": SOON}, NOW, id="one of three says that it has come"),
+        pytest.param((), 50, {"a": NOW, "b": NOW}, NOW, id="a configured chain takes them from most nodes"),
+        pytest.param((), 50, {"a": NOW}, (), id="not from one of three"),
+        pytest.param((), 50, {"a": (), "b": ()}, (), id="nodes that name none"),
+        pytest.param(SOON, 50, {"a": (), "b": (), "c": ()}, SOON, id="nodes that name none any more"),
+    ],
+)
+def test_which_forks_the_pinned_chain_has(
+    pinned: tuple[Fork, ...], epoch: int, answers: dict[str, tuple[Fork, ...] | None], expected: tuple[Fork, ...]
+) -> None:
+    """I1, N7, case 33: of three primaries; nodes are updated while we run."""
+    assert forks("abc", pinned, epoch, **answers) == expected
+
+
+@pytest.mark.parametrize(
+    ("named", "epoch", "lacking"),
+    [
+        pytest.param(LATER, 50, (), id="it knows all"),
+        pytest.param(NOW, 50, (GLOAS, HEZE), id="it knows of none to come"),
+        pytest.param(NOW, 150, (HEZE,), id="what has come is another matter"),
+        pytest.param((*MOVED, HEZE), 50, (GLOAS,), id="at another epoch"),
+        pytest.param((), 50, (), id="it names none at all"),
+    ],
+)
+def test_which_forks_a_node_has_not_scheduled(named: tuple[Fork, ...], epoch: int, lacking: tuple[Fork, ...]) -> None:
+    """N7, case 33: a warning until their epoch comes."""
+    assert not_scheduled(replace(RIGHT, forks=LATER), replace(RIGHT, forks=named), Epoch(epoch)) == lacking

@@ -1,5 +1,6 @@
 """Which node is asked first, as the table of the requirement says it (N6; N3, N4, N5, N8, N11; case 29, 30)."""
 
+import random
 import time
 from dataclasses import replace
 from typing import Any
@@ -162,6 +163,27 @@ def test_why_a_node_is_where_it_is() -> None:
 def test_what_puts_one_node_after_another(before: dict[str, Any], after: dict[str, Any], words: str) -> None:
     """N6: the first part of the rank in which they differ."""
     assert explain(rank(nodes(before, after)), NodeId("b")).endswith(f"; after a: {words}")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_ranking_that_is_changed_is_the_one_that_would_be_made(seed: int) -> None:
+    """N6: whatever is changed of whom, node by node; the ranking before it stays as it was."""
+    dice = random.Random(seed)
+    changes: list[dict[str, Any]] = [{}, {}, SICK, DOWN, {"lag": 1}, {"lag": 5}, {"optimistic": True}, FALLBACK]
+    changes += [{"suspect": "x"}, {"excluded": "x"}, {"drained": "x"}, {"priority": 3}, {"index": 9}, {"peers": 3}]
+    facts = {one.node_id: one for one in nodes(*[{}] * 8)}
+    ranking = rank(facts.values())
+    for _ in range(200):
+        name = dice.choice(list(facts))
+        before, order = ranking, ranking.order
+        facts[name] = RankFacts(name, **{"index": ord(name) - ord("a")} | dice.choice(changes))
+        ranking = ranking.changed(facts[name])
+        anew = rank(facts.values())
+        assert list(ranking.places.items()) == list(anew.places.items())
+        assert dict(ranking.left_out) == dict(anew.left_out)
+        assert (ranking.order, ranking.numbers) == (anew.order, anew.numbers)
+        assert ranking.first == anew.first
+        assert before.order == order == tuple(before.places)
 
 
 def test_a_hundred_nodes_are_ranked_within_a_millisecond() -> None:
