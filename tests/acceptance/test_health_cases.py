@@ -14,7 +14,7 @@ from tests.acceptance.generations import listed
 from tests.acceptance.harness import Followed, known, monitor
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.health import HealthReason, HealthState
-from vc_fallback.base.health_signals import BranchesDiffer, ClockDoubted, FinalityDiffers
+from vc_fallback.base.health_signals import BranchesDiffer, ClockDoubted, FinalityDiffers, HealthChanged
 from vc_fallback.base.signals import DependentRootChanged, NodeQuarantined
 from vc_fallback.base.types import Epoch, NodeId, Slot, root_hex
 from vc_fallback.testing import REMOVED, Delay, Hang, SimulatedNode, simulated_devnet
@@ -75,6 +75,20 @@ async def test_checks_of_a_node_that_hangs_for_an_hour_do_not_pile_up() -> None:
         # 3600 s: 2, 2, 2, 4, 8, 16, 32 s, and then one a minute.
         assert hung.request_counts[SYNCING] - before <= 8 + 3600 / 48
         assert {turn.node_id for turn in followed.health_turns()} == {"bn1"}
+
+
+@pytest.mark.parametrize("path", ["/eth/v1/node/peer_count", FINALITY])
+async def test_what_checks_ask_besides_costs_a_node_nothing(path: str) -> None:
+    """N9, N3: it never answers that; it is not suspect for it, nor less steady, nor checked later."""
+    async with simulated_devnet(2) as net:
+        first = net[0]
+        first.hang(path)
+        async with monitor(net) as followed:
+            await followed.until(145.5)
+            assert not any(change.suspect for change in followed.told(HealthChanged))
+            assert followed.monitor.order() == ("bn1", "bn2")
+            assert first.request_counts[SYNCING] == 2 + 17
+            assert first.request_counts[path] == pytest.approx(5, abs=1)
 
 
 # How far it is, by whose word (29, 30).

@@ -39,7 +39,8 @@ class World:
             of_node = described.get(node_id, GOOD)
             if of_node is not None:
                 tier = Tier.FALLBACK if node_id == F1 else Tier.PRIMARY
-                facts.append(RankFacts(node_id, tier=tier, index=index, **of_node))
+                placed: dict[str, Any] = {"tier": tier, "index": index}
+                facts.append(RankFacts(node_id, **placed | of_node))
         ranking = rank(facts)
         move = self.failover.look(now, ranking)
         if move is not None:
@@ -231,6 +232,7 @@ def test_losing_the_execution_layer_costs_the_place_within_the_tier_only() -> No
         ({"optimistic": True}, "p1: optimistic"),
         ({"drained": "for 600 s"}, "p1: drained: for 600 s"),
         ({"excluded": "genesis_time differs"}, "p1: genesis_time differs"),
+        ({"tier": Tier.FALLBACK}, "p1: it is a fallback now"),
         (None, "p1: left the list"),
     ],
 )

@@ -156,11 +156,12 @@ def test_attestation_data_is_timed_and_a_wait_that_was_given_up_too() -> None:
     assert asked.book.unhealthy(A) == "nine of ten answers of attestation data take up to 4.00 s"
 
 
-def test_checks_write_their_outcomes_themselves() -> None:
-    """N4: a check that fails is counted once, not as a request as well."""
+@pytest.mark.parametrize("route", [routes.SYNCING, routes.PEER_COUNT, routes.FINALITY])
+def test_checks_write_their_outcomes_themselves(route: Route) -> None:
+    """N4: a check that fails is counted once, not as a request as well; what it asks besides says nothing of health."""
     asked = Asked()
-    asked.end(error(failures.ConnectError), routes.SYNCING)
-    asked.end(error(failures.ServerError, 500), routes.SYNCING)
+    asked.end(error(failures.ConnectError), route)
+    asked.end(error(failures.ServerError, 500), route)
     assert not asked.suspect
     assert asked.errors == 0
 

@@ -153,4 +153,5 @@ def _worse(active: Place) -> str:
         (standing.inconsistent, active.facts.inconsistent),
         (standing.early, active.facts.early),
     )
-    return f"{active.node_id}: {active.flaw or ', '.join(words for holds, words in marks if holds)}"
+    words = active.flaw or ", ".join(words for holds, words in marks if holds)
+    return f"{active.node_id}: {words or f'it is a {active.facts.tier} now'}"
