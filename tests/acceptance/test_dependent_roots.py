@@ -114,6 +114,29 @@ async def test_a_reorg_that_only_one_of_three_nodes_makes_changes_nothing() -> N
             assert (epoch, was, now, set(nodes)) == (6, old, new, {"bn1", "bn3"})
 
 
+async def test_nodes_that_health_has_demoted_have_no_say() -> None:
+    """C11, case 31: two that fail their checks on another branch; where all are demoted they are heard all the same."""
+    syncing = "/eth/v1/node/syncing"
+    async with simulated_devnet(3, slots_per_epoch=8) as net, monitor(net) as followed:
+        steady, *demoted = net
+        net.chain.branch("other", above=38)
+        for node in demoted:
+            node.answer(syncing, 503)
+        await followed.until(41.5)
+        old, new = followed.block(39).root, followed.block(39, "other").root
+        assert root(followed, 6) == old
+        for node in demoted:
+            node.switch("other")
+        await followed.until(43.5)
+        assert root(followed, 6) == old
+        assert changes(followed) == []
+        steady.answer(syncing, 503)
+        await followed.until(45.5)
+        assert root(followed, 6) == new
+        ((_, _, _, nodes),) = changes(followed)
+        assert set(nodes) == {node.name for node in demoted}
+
+
 async def test_nodes_that_are_behind_have_no_say() -> None:
     """C11, H5: two nodes that lost their peers keep the old root no longer than until they are found behind."""
     async with simulated_devnet(3, slots_per_epoch=8) as net, monitor(net) as followed:
