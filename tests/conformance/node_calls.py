@@ -1,7 +1,7 @@
 """Calls that stand for all of a node's client, and a node whose answer to one request of them goes wrong."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,7 +73,9 @@ _OWN = {
 
 
 def good(operation: str) -> bytes:
-    """Return what the node answers where nothing is wrong."""
+    """Return what the node answers where nothing is wrong; 404 to what is no operation, as after a redirect."""
+    if not operation:
+        return answer(status="404 -")
     return _OWN[operation] if operation in _OWN else plain_reply(operation).encode()
 
 
@@ -210,4 +212,7 @@ async def _visit(connection: RawConnection) -> Visit:
     method, target, _ = first.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     request = Request(method, target, headers, b"", head)
-    return Visit(connection, take_apart(request).operation, request, int(headers.get("content-length", "0")))
+    operation = ""
+    with suppress(AssertionError):
+        operation = take_apart(request).operation
+    return Visit(connection, operation, request, int(headers.get("content-length", "0")))
