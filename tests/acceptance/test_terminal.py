@@ -115,7 +115,7 @@ def frames(text: str) -> list[list[str]]:
 @pytest.mark.parametrize("ending", ["SIGTERM", "Ctrl-C"])
 def test_a_terminal_shows_a_table_and_is_left_as_it_was(urls: list[str], ending: str) -> None:
     with terminal(*urls) as shown:
-        shown.until("fresh", 4)
+        shown.until("seen by", 2)
         if ending == "SIGTERM":
             shown.process.send_signal(signal.SIGTERM)
         else:
@@ -139,7 +139,7 @@ def test_a_terminal_shows_a_table_and_is_left_as_it_was(urls: list[str], ending:
 
 def test_a_change_of_the_size_is_followed_at_once_and_never_wraps(urls: list[str]) -> None:
     with terminal(*urls, columns=120, lines=20) as shown:
-        shown.until("fresh", 2)
+        shown.until("seen by", 2)
         for columns, lines in ((60, 12), (140, 40), (20, 5)):
             shown.resize(columns, lines)
             seen = len(frames(shown.text))
@@ -153,7 +153,7 @@ def test_a_change_of_the_size_is_followed_at_once_and_never_wraps(urls: list[str
 
 def test_no_color_takes_the_colours_away_and_nothing_else(urls: list[str]) -> None:
     with terminal(*urls, NO_COLOR="1") as shown:
-        shown.until("fresh", 2)
+        shown.until("seen by", 2)
         shown.process.send_signal(signal.SIGTERM)
         assert shown.finish() == 0
     assert shown.text.startswith(ENTER)
@@ -174,7 +174,7 @@ def test_a_terminal_that_cannot_be_drawn_on_gets_plain_lines(urls: list[str], ar
 def test_a_terminal_that_stalls_holds_up_nothing(urls: list[str]) -> None:
     """Rule 7: nobody reads the terminal, as after Ctrl-S; a signal ends the command all the same."""
     with terminal(*urls) as shown:
-        shown.until("fresh")
+        shown.until("seen by")
         time.sleep(2)
         shown.process.send_signal(signal.SIGTERM)
         assert shown.process.wait(20) in (0, 1)
@@ -190,14 +190,14 @@ def config(urls: list[str], tmp_path: Path) -> str:
 
 def test_a_terminal_that_hangs_up_ends_it_also_where_sighup_means_something_else(config: str) -> None:
     with terminal("--config", config) as shown:
-        shown.until("fresh")
+        shown.until("seen by")
         shown.hang_up()
         assert shown.process.wait(20) == 0
 
 
 def test_what_is_logged_does_not_tear_the_table(config: str) -> None:
     with terminal("--config", config) as shown:
-        shown.until("fresh")
+        shown.until("seen by")
         shown.process.send_signal(signal.SIGHUP)
         shown.until("configuration read again, the candidates are the same")
         shown.until(HOME, len(frames(shown.text)) + 2)
