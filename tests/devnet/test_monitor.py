@@ -143,7 +143,7 @@ def test_a_node_without_peers_is_behind_and_keeps_its_stream(healthy_devnet: Dev
             outcome="behind",
             that=lambda line: line["slot"] <= monitor.slot_at(line["time"]) - 5,
         )
-        assert monitor.lines("stream", 1, since=fresh, until=lagging["time"]) == []
+        assert monitor.lines("stream", 1, since=cut, until=lagging["time"]) == []
         joined = time.time()
         healthy_devnet.rejoin(1)
         healthy_devnet.await_common_head()
