@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from vc_fallback.base.types import Role, Tier
 from vc_fallback.config import CandidateSettings, ChainSettings, FallbackConfig
-from vc_fallback.settings import HeadSettings, HealthSettings, StreamSettings, WireSettings
+from vc_fallback.settings import HeadSettings, HealthSettings, RequestSettings, StreamSettings, WireSettings
 
 TARGET = Path(__file__).parent.parent / "docs" / "configuration.md"
 
@@ -23,6 +23,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "`[streams]`": StreamSettings,
     "`[heads]`": HeadSettings,
     "`[health]`": HealthSettings,
+    "`[requests]`": RequestSettings,
     "`[wire]`": WireSettings,
 }
 

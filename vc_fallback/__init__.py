@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from vc_fallback.decide.delivery import Delivered
     from vc_fallback.decide.health_state import HealthTransition
     from vc_fallback.decide.ledger import NodeHead
+    from vc_fallback.decide.plan import Plan
+    from vc_fallback.fallback import BeaconNodeFallback, NotReadyInTime
     from vc_fallback.heads.monitor import HeadMonitor, SlotHead
     from vc_fallback.heads.statistics import StreamStatistics
     from vc_fallback.heads.subscription import Subscription, SubscriptionStatistics
@@ -149,6 +151,22 @@ if TYPE_CHECKING:
     from vc_fallback.observe.jsonl import JsonLines
     from vc_fallback.observe.log import FailureLog
     from vc_fallback.observe.plain import PlainLines
+    from vc_fallback.routing.broadcast_result import BroadcastResult, NotPublished, Outcome
+    from vc_fallback.routing.calls.attesting import HeadAware
+    from vc_fallback.routing.calls.liveness import LivenessReport, LivenessUnknown
+    from vc_fallback.routing.delivery import AtNode, Delivery, Sending
+    from vc_fallback.routing.outcomes import (
+        AllNodesFailed,
+        Attempt,
+        DeadlineExceeded,
+        Doubt,
+        NoCandidates,
+        NotSent,
+        QuorumNotReached,
+        RequestFailed,
+    )
+    from vc_fallback.routing.quorum import Agreement
+    from vc_fallback.status import ChainStatus, HeadStatus, NodeStatus, Status
 else:
     from importlib import import_module
 
@@ -168,9 +186,13 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "NETWORKS",
+    "Agreement",
+    "AllNodesFailed",
     "AllUnhealthy",
     "AlreadyKnown",
     "AnswerTooLarge",
+    "AtNode",
+    "Attempt",
     "AttestationData",
     "AttesterDuty",
     "BLSToExecutionChange",
@@ -180,11 +202,14 @@ __all__ = [
     "BeaconCommitteeSelection",
     "BeaconCommitteeSubscription",
     "BeaconNode",
+    "BeaconNodeFallback",
     "BranchesDiffer",
+    "BroadcastResult",
     "Candidate",
     "CandidateList",
     "Capabilities",
     "ChainIdentity",
+    "ChainStatus",
     "Checkpoint",
     "ClientVersion",
     "ClientVersions",
@@ -197,9 +222,12 @@ __all__ = [
     "ConnectTimeout",
     "ConnectionLost",
     "ContributionAndProof",
+    "DeadlineExceeded",
     "Delivered",
+    "Delivery",
     "DependentRootChanged",
     "DepositContract",
+    "Doubt",
     "Duties",
     "DutiesMoved",
     "Encodings",
@@ -214,10 +242,12 @@ __all__ = [
     "FutureSlot",
     "GenerationChanged",
     "Genesis",
+    "HeadAware",
     "HeadDelivered",
     "HeadMonitor",
     "HeadOutcome",
     "HeadSource",
+    "HeadStatus",
     "Header",
     "HealthChanged",
     "HealthReason",
@@ -231,27 +261,36 @@ __all__ = [
     "ListChange",
     "ListedValidator",
     "Liveness",
+    "LivenessReport",
+    "LivenessUnknown",
     "Malformed",
     "Member",
     "NetworkIdentity",
+    "NoCandidates",
     "NodeError",
     "NodeHead",
     "NodeHeadSeen",
     "NodeId",
     "NodeQuarantined",
+    "NodeStatus",
     "NotAcceptable",
     "NotFound",
+    "NotPublished",
     "NotReady",
+    "NotReadyInTime",
+    "NotSent",
     "Observer",
     "OnChain",
     "Opaque",
     "Optimistic",
+    "Outcome",
     "PayloadAttestationData",
     "PayloadAttestationMessage",
     "PayloadStatus",
     "PayloadTooLarge",
     "PeerCount",
     "PlainLines",
+    "Plan",
     "ProducedBlock",
     "ProposerDuties",
     "ProposerDuty",
@@ -262,12 +301,15 @@ __all__ = [
     "PtcDuty",
     "Publication",
     "Quarantined",
+    "QuorumNotReached",
     "RateLimited",
+    "RequestFailed",
     "RequestTimeout",
     "RetryLater",
     "Role",
     "Root",
     "SemanticError",
+    "Sending",
     "ServerError",
     "Signal",
     "SignedBLSToExecutionChange",
@@ -282,6 +324,7 @@ __all__ = [
     "SlotHead",
     "Sourced",
     "Started",
+    "Status",
     "StatusError",
     "StreamChanged",
     "StreamReason",
@@ -337,6 +380,8 @@ _HOMES = {
         "vc_fallback.decide.delivery": "Delivered",
         "vc_fallback.decide.health_state": "HealthTransition",
         "vc_fallback.decide.ledger": "NodeHead",
+        "vc_fallback.decide.plan": "Plan",
+        "vc_fallback.fallback": "BeaconNodeFallback NotReadyInTime",
         "vc_fallback.heads.monitor": "HeadMonitor SlotHead",
         "vc_fallback.heads.statistics": "StreamStatistics",
         "vc_fallback.heads.subscription": "Subscription SubscriptionStatistics",
@@ -381,6 +426,15 @@ _HOMES = {
         "vc_fallback.observe.jsonl": "JsonLines",
         "vc_fallback.observe.log": "FailureLog",
         "vc_fallback.observe.plain": "PlainLines",
+        "vc_fallback.routing.broadcast_result": "BroadcastResult NotPublished Outcome",
+        "vc_fallback.routing.calls.attesting": "HeadAware",
+        "vc_fallback.routing.calls.liveness": "LivenessReport LivenessUnknown",
+        "vc_fallback.routing.delivery": "AtNode Delivery Sending",
+        "vc_fallback.routing.outcomes": """
+            AllNodesFailed Attempt DeadlineExceeded Doubt NoCandidates NotSent QuorumNotReached RequestFailed
+        """,
+        "vc_fallback.routing.quorum": "Agreement",
+        "vc_fallback.status": "ChainStatus HeadStatus NodeStatus Status",
     }.items()
     for name in names.split()
 }

@@ -6,6 +6,28 @@ from types import MappingProxyType
 
 from vc_fallback.base.types import FAR_FUTURE_EPOCH, Epoch, Root, Slot, parse_root
 
+BASIS_POINTS = 10_000
+
+DUE_BPS: Mapping[str, int] = MappingProxyType(
+    {
+        "ATTESTATION_DUE_BPS": 3333,
+        "AGGREGATE_DUE_BPS": 6667,
+        "SYNC_MESSAGE_DUE_BPS": 3333,
+        "CONTRIBUTION_DUE_BPS": 6667,
+        "ATTESTATION_DUE_BPS_GLOAS": 2500,
+        "AGGREGATE_DUE_BPS_GLOAS": 5000,
+        "SYNC_MESSAGE_DUE_BPS_GLOAS": 2500,
+        "CONTRIBUTION_DUE_BPS_GLOAS": 5000,
+        "PAYLOAD_ATTESTATION_DUE_BPS": 7500,
+    }
+)
+"""When duties are due, in basis points of a slot, where a chain does not say (consensus specification, mainnet)."""
+
+KNOWN_FORKS = ("phase0", "altair", "bellatrix", "capella", "deneb", "electra", "fulu", "gloas")
+"""Names of forks in their order; one that is not known here is a later one."""
+
+_BEFORE_GLOAS = frozenset(KNOWN_FORKS[: KNOWN_FORKS.index("gloas")])
+
 
 @dataclass(frozen=True, slots=True)
 class Fork:
@@ -128,6 +150,34 @@ class SlotClock:
     def epoch_at(self, now: float) -> Epoch:
         """Return the epoch at a moment in loop time, 0 before genesis."""
         return self.chain.epoch_of(Slot(max(0, self.slot_at(now))))
+
+    def attestation_due(self, slot: Slot) -> float:
+        """Return the moment in loop time at which attestations of a slot are due, block or not."""
+        return self._due(slot, "ATTESTATION_DUE_BPS")
+
+    def aggregate_due(self, slot: Slot) -> float:
+        """Return the moment in loop time at which aggregates of a slot are due."""
+        return self._due(slot, "AGGREGATE_DUE_BPS")
+
+    def sync_message_due(self, slot: Slot) -> float:
+        """Return the moment in loop time at which messages of the sync committee are due, block or not."""
+        return self._due(slot, "SYNC_MESSAGE_DUE_BPS")
+
+    def contribution_due(self, slot: Slot) -> float:
+        """Return the moment in loop time at which contributions of a slot are due."""
+        return self._due(slot, "CONTRIBUTION_DUE_BPS")
+
+    def payload_attestation_due(self, slot: Slot) -> float:
+        """Return the moment in loop time at which the payload timeliness committee of a slot is to speak (Gloas)."""
+        return self._due(slot, "PAYLOAD_ATTESTATION_DUE_BPS")
+
+    def _due(self, slot: Slot, key: str) -> float:
+        """The fork of the slot decides, not which keys are there: a node has those of Gloas long before it (I2)."""
+        fork = self.chain.fork_at(self.chain.epoch_of(Slot(max(0, slot))))
+        if fork is not None and fork.name not in _BEFORE_GLOAS and f"{key}_GLOAS" in DUE_BPS:
+            key = f"{key}_GLOAS"
+        part: int = self.chain.due_bps.get(key, DUE_BPS[key])
+        return self.start_of(slot) + part / BASIS_POINTS * self.duration
 
     def before_genesis(self, now: float) -> bool:
         """Whether the chain has not begun at a moment in loop time."""

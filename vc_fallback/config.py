@@ -13,7 +13,16 @@ from vc_fallback.base.types import Role, Root, Tier, parse_root
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.candidates import ALL_ROLES, Candidate, Candidates, TLSSettings, check_headers
 from vc_fallback.chain import NETWORKS, ChainIdentity
-from vc_fallback.settings import Count, HeadSettings, HealthSettings, Number, Settings, StreamSettings, WireSettings
+from vc_fallback.settings import (
+    Count,
+    HeadSettings,
+    HealthSettings,
+    Number,
+    RequestSettings,
+    Settings,
+    StreamSettings,
+    WireSettings,
+)
 
 
 class ChainSettings(Settings):
@@ -121,6 +130,8 @@ class FallbackConfig(Settings):
     """Delivery of heads."""
     health: HealthSettings = HealthSettings()
     """Health of nodes."""
+    requests: RequestSettings = RequestSettings()
+    """How requests are sent."""
     wire: WireSettings = WireSettings()
     """Limits of connections."""
 

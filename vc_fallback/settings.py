@@ -1,6 +1,6 @@
 """Sections of the configuration and their defaults; each is checked when it is loaded."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -121,3 +121,52 @@ class HealthSettings(Settings):
     min_peers: Annotated[Count, Field(ge=0, le=2**20)] | None = None
     """Peers that a node needs before duties go back to it, where it says how many: 15 on a known network, 0 on a
     devnet, unless set (N9)."""
+
+
+Topic = Literal["attestations", "blocks", "subscriptions", "sync-committee"]
+"""What can be sent to all nodes, or to one after the other (Q5)."""
+
+ALL_TOPICS: frozenset[Topic] = frozenset({"attestations", "blocks", "subscriptions", "sync-committee"})
+
+Part = Annotated[Number, Field(gt=0, le=64)]
+"""A part of a slot."""
+
+
+class RequestSettings(Settings):
+    """Requests (Q2–Q14). Parts are of a slot, from the call on; a request also ends with the window of its duty."""
+
+    hedge_floor: Positive = 0.05
+    """Seconds until the next node is asked as well, at least, however fast a node's answers have been (Q2)."""
+    attestation_next: Part = 1 / 24
+    """Part until the next node is asked as well for attestation data, or for what is signed beside it; less where
+    nine of ten answers of the node came sooner (Q2)."""
+    aggregate_soft: Part = 1 / 12
+    """Part in which aggregates and contributions are collected for the best (Q2, Q7)."""
+    block_choice: Literal["best", "first"] = "best"
+    """Whether the block with the highest value is taken, or the first one (Q7)."""
+    block_soft: Part = 1 / 8
+    """Part in which blocks are collected for the best (Q2)."""
+    block_end: Part = 1 / 2
+    """Part until a proposer gets an error, and until sends of a block are given up (Q2)."""
+    block_min_improvement: Annotated[Number, Field(ge=0, le=10)] = 0.0
+    """By which part of its value another block must exceed that of the first node for that to be left (Q7)."""
+    duties_next: Part = 1 / 8
+    """Part until the next node is asked as well for duties and all that is not urgent (Q2)."""
+    duties_end: Part = 1 / 2
+    """Part until the caller of these gets an error (Q2)."""
+    preparation_end: Part = 1.0
+    """Part until preparations, registrations and subscriptions are given up (Q2)."""
+    producer_silence: Part = 1 / 8
+    """Part for which the producer of a blinded block may be silent before others are given it (Q9)."""
+    quorum_again: Part = 1 / 24
+    """Part after which a node that differs is asked again (Q6)."""
+    refetch_after: Positive = 0.05
+    """Seconds until attestation data that is older than the head is asked for again (Q8)."""
+    broadcast: frozenset[Topic] = ALL_TOPICS
+    """What is sent to all nodes; what is left out goes to one after the other until one takes it (Q5)."""
+    stragglers: Annotated[Count, Field(ge=1, le=2**16)] = 64
+    """Sends of answered publishes that may still be under way to one node (Q5)."""
+    cooldown: Positive = 2.0
+    """Seconds for which a node that answers 429 without `Retry-After` is left alone (Q11)."""
+    refused_cooldown: Positive = 300.0
+    """Seconds for which a node that answers 401, 402 or 403 is left alone (Q11)."""

@@ -1,7 +1,7 @@
 """The head monitor: the heads of many nodes as one (H, C, G); usable alone, without requests."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self
@@ -11,6 +11,7 @@ import httpx
 from anyio.abc import TaskGroup
 
 from vc_fallback.base.clock import Clock
+from vc_fallback.base.errors import NodeError
 from vc_fallback.base.signals import Observer, Observers
 from vc_fallback.base.types import Epoch, NodeId, Root, Slot
 from vc_fallback.base.watch import Watch
@@ -27,9 +28,11 @@ from vc_fallback.heads.tasks import run
 from vc_fallback.health.book import HealthBook
 from vc_fallback.health.outcomes import outcomes
 from vc_fallback.health.verdict import HealthVerdict
+from vc_fallback.node.caller import Outcomes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.factory import NodeFactory
 from vc_fallback.node.pool import NodePool
+from vc_fallback.node.routes import Route
 from vc_fallback.wire.dial import Resolver
 
 
@@ -52,6 +55,8 @@ class HeadMonitor:
     :param clock: loop time and Unix time; one of your own for virtual time.
     :param resolver: resolves host names instead of the system; needed in virtual time for anything but IP literals.
     :param transport: used for all nodes instead of the built-in connections: a proxy, a mock, your own.
+    :param outcomes: of who sends requests beside the monitor: makes what is told how every request to a node ended.
+    :param also: tasks of theirs, which run as long as the monitor's own.
     :raises ConfigurationError: for a candidate that cannot be used; `field` names what is wrong.
     """
 
@@ -63,8 +68,12 @@ class HeadMonitor:
         clock: Clock | None = None,
         resolver: Resolver | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        outcomes: Callable[[NodeId], Outcomes] | None = None,
+        also: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         self._config = config
+        self._told_of_outcomes = outcomes
+        self._also = also
         self._nodes = NodeFactory(config.wire, resolver, transport)
         candidates = config.candidate_list()
         self._nodes.prepare(candidates)
@@ -90,14 +99,14 @@ class HeadMonitor:
             clock,
             slots=lambda: cache.slots,
             quarantined=cache.quarantined,
-            outcomes=lambda node_id: outcomes(book, node_id),
+            outcomes=self._outcomes,
         )
         self._supervisor = Supervisor(cache, self._make_node)
         cache.start()
         self._host = anyio.create_task_group()
         self._scope = anyio.CancelScope()
         await self._host.__aenter__()
-        self._host.start_soon(run, cache, self._supervisor, self._pool, self._scope)
+        self._host.start_soon(run, cache, self._supervisor, self._pool, self._scope, self._also)
         return self
 
     async def __aexit__(
@@ -134,6 +143,16 @@ class HeadMonitor:
         if self._cache is None:
             raise RuntimeError("the monitor has not been entered")
         return self._cache
+
+    @property
+    def pool(self) -> NodePool:
+        """The clients with which nodes are asked; there are some from entering the context on.
+
+        :raises RuntimeError: before that.
+        """
+        if self._pool is None:
+            raise RuntimeError("the monitor has not been entered")
+        return self._pool
 
     # --- heads
 
@@ -305,5 +324,17 @@ class HeadMonitor:
             generation=lambda: self.candidates.generation,
             slots=lambda: self.cache.slots,
             quarantined=lambda: self.cache.quarantined(member.node_id),
-            outcomes=outcomes(self.cache.book, member.node_id),
+            outcomes=self._outcomes(member.node_id),
         )
+
+    def _outcomes(self, node_id: NodeId) -> Outcomes:
+        health = outcomes(self.cache.book, node_id)
+        if self._told_of_outcomes is None:
+            return health
+        also = self._told_of_outcomes(node_id)
+
+        def ended(route: Route, began: float, at: float, error: NodeError | None) -> None:
+            health(route, began, at, error)
+            also(route, began, at, error)
+
+        return ended

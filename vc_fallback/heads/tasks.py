@@ -1,6 +1,6 @@
 """The tasks of a head monitor, all of which end with it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 
@@ -18,8 +18,17 @@ IDENTITY_WAIT = 6.0
 less where the answers say that slots are shorter."""
 
 
-async def run(cache: HeadCache, supervisor: Supervisor, pool: NodePool, scope: anyio.CancelScope) -> None:
-    """Run them until the scope is cancelled."""
+async def run(
+    cache: HeadCache,
+    supervisor: Supervisor,
+    pool: NodePool,
+    scope: anyio.CancelScope,
+    also: Sequence[Callable[[], Awaitable[None]]] = (),
+) -> None:
+    """Run them until the scope is cancelled.
+
+    :param also: tasks of the monitor's owner, which end with it; an error in one is logged and it starts again.
+    """
     watchdog = Watchdog(cache, supervisor)
     cache.on_pinned = watchdog.wake
     with scope:
@@ -44,7 +53,7 @@ async def run(cache: HeadCache, supervisor: Supervisor, pool: NodePool, scope: a
                 on_identity=cache.identified,
             )
             ends = SlotEnds(cache.book, pool, cache.clock)
-            for task in (supervisor.run, watchdog.run, checker.run, ends.run, settle, decide_identity):
+            for task in (supervisor.run, watchdog.run, checker.run, ends.run, settle, decide_identity, *also):
                 tasks.start_soon(for_ever, task, lambda: cache.times.backoff)
 
 

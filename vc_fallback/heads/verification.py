@@ -48,9 +48,18 @@ class Verification:
         return agreed_identity(self._known, self._primaries, waited=waited, unix=self._unix)
 
     def follow_forks(self, pinned: ChainIdentity) -> ChainIdentity | None:
-        """Return the pinned chain with what the nodes know of its forks by now; `None` where that is nothing new."""
+        """Return the pinned chain with what the nodes know of its forks by now; `None` where that is nothing new.
+
+        A chain that was configured takes its due times from the first node in the list that has any (I2).
+        """
         forks = forks_of(pinned, self._known, self._primaries, self._unix)
-        return None if forks == pinned.forks else replace(pinned, forks=forks)
+        due = pinned.due_bps
+        if not due:
+            known = self._known
+            bare = replace(pinned, forks=())
+            fitting = (known[node_id] for node_id in self._ledger.nodes if node_id in known)
+            due = next((one.due_bps for one in fitting if one.due_bps and not bare.mismatch(one, Epoch(0))), due)
+        return None if forks == pinned.forks and due is pinned.due_bps else replace(pinned, forks=forks, due_bps=due)
 
     def check_all(self) -> None:
         """Check every node, in list order."""

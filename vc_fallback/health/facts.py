@@ -83,6 +83,16 @@ class HealthFacts:
         return self._standings.failover.active
 
     @property
+    def failovers(self) -> int:
+        """How often duties left a node that did worse than when it took over."""
+        return self._standings.failover.failovers
+
+    @property
+    def failbacks(self) -> int:
+        """How often they went back to a node that does better."""
+        return self._standings.failover.failbacks
+
+    @property
     def all_unhealthy(self) -> bool:
         """Whether there are nodes and none of them is healthy (N10)."""
         return self._standings.failover.all_unhealthy

@@ -1,8 +1,9 @@
 """One call to one beacon node: sent within its time, its answer read, its failure named, its provenance kept."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -95,6 +96,16 @@ class Caller:
         self._slots = slots
         self._quarantined = quarantined
         self._outcomes = outcomes
+        self.begun: Callable[[], None] | None = None
+
+    def telling(self, begun: Callable[[], None]) -> Self:
+        """Return this client, the same in everything, whose requests call `begun` before their first byte is written.
+
+        Before that a cancelled publish has not left (Q5); for one publish.
+        """
+        told = copy(self)
+        told.begun = begun
+        return told
 
     def close(self) -> None:
         """Close the node's connections; calls under way raise :exc:`~vc_fallback.node.failures.Closed`."""
@@ -176,6 +187,7 @@ class Caller:
                     body=None if body is None else body.content,
                     repeatable=True,
                     connect_timeout=self.connect_timeout,
+                    begun=self.begun,
                 )
         except TimeoutError:
             pass  # an injected transport's own

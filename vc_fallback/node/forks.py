@@ -1,8 +1,8 @@
 """The order of forks by their names, for routes and layouts that a fork changed."""
 
-_FORKS = ("phase0", "altair", "bellatrix", "capella", "deneb", "electra", "fulu", "gloas")
+from vc_fallback.chain import KNOWN_FORKS
 
 
 def up_to(fork: str, last: str) -> bool:
     """Whether a fork is `last` or one before it. Forks that are not known come after those that are."""
-    return fork.lower() in _FORKS[: _FORKS.index(last) + 1]
+    return fork.lower() in KNOWN_FORKS[: KNOWN_FORKS.index(last) + 1]

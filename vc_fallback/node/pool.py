@@ -59,6 +59,10 @@ class NodePool:
             )
         return node
 
+    def has(self, node: BeaconNode) -> bool:
+        """Whether a client is still the one with which its node is asked."""
+        return self._nodes.get(node.node_id) is node
+
     def apply(self, change: ListChange) -> None:
         """Follow a change of the list: calls under way on clients that go end as :exc:`~vc_fallback.Closed`."""
         for node_id in (*change.removed, *change.changed):

@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from vc_fallback.node.values.publication import Publication
 from vc_fallback.routing.broadcast_result import BroadcastResult, NotPublished, Outcome
 from vc_fallback.routing.delivery import Delivery, Sending
 from vc_fallback.routing.outcomes import Attempt, NotSent, Report, check, tell
-from vc_fallback.routing.runner import Beside, Runner, end_all
+from vc_fallback.routing.runner import Beside, Runner, Timer, end_all
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,21 @@ OnSettled = Callable[[BroadcastResult], None]
 """Is told once no node is pending any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Nodes that are sent to only where those before them did not take it (Q5, Q9).
+
+    :param groups: of nodes, each node once; one group after the other.
+    :param moves_on: whether what became of a node's send brings in the next group, once no send of the group before is
+        pending. Where it does not, no further group is sent to.
+    :param silence: seconds after which the next group is brought in while the one before is silent; `inf` for never.
+    """
+
+    groups: tuple[tuple[NodeId, ...], ...]
+    moves_on: Callable[[Delivery], bool]
+    silence: float = math.inf
+
+
 async def broadcast(
     send: Send,
     nodes: Sequence[NodeId],
@@ -37,6 +53,7 @@ async def broadcast(
     runner: Runner,
     items: int = 1,
     bound: float | None = None,
+    later: Later | None = None,
     report: Report[Any] | None = None,
     on_settled: OnSettled | None = None,
     what: str = "publish",
@@ -54,6 +71,7 @@ async def broadcast(
     :param end: moment in loop time at which the caller gets an error, or what there is of a result.
     :param items: how many items a list has that is sent; 1 where it is none.
     :param bound: moment in loop time at which sends are given up, `end` where it is not given.
+    :param later: who is sent to where these do not take it; in the result they are from then on.
     :return: a live result, of which something is accepted, broadcast, or uncertain.
     :raises NotPublished: when no node took any item or has it, by the end.
     :raises DeadlineExceeded: when the time is over already: nothing was sent.
@@ -62,8 +80,8 @@ async def broadcast(
     """
     bound = end if bound is None else bound
     for moment in (end, bound):
-        check(what, nodes, moment, anyio.current_time())
-    sending = _Broadcast(send, nodes, items, bound, runner, report, on_settled, what)
+        check(what, [*nodes, *_all(later)], moment, anyio.current_time())
+    sending = _Broadcast(send, nodes, items, bound, runner, report, on_settled, what, later)
     sending.begin()
     try:
         with anyio.CancelScope(deadline=end):
@@ -88,6 +106,7 @@ def start_broadcast(
     bound: float,
     runner: Runner,
     items: int = 1,
+    later: Later | None = None,
     report: Report[Any] | None = None,
     on_settled: OnSettled | None = None,
     what: str = "publish",
@@ -99,10 +118,10 @@ def start_broadcast(
     :raises DeadlineExceeded: when the bound is past already: nothing was sent.
     :raises NoCandidates: without nodes.
     """
-    check(what, nodes, bound, anyio.current_time())
-    sending = _Broadcast(send, nodes, items, bound, runner, report, on_settled, what)
+    check(what, [*nodes, *_all(later)], bound, anyio.current_time())
+    sending = _Broadcast(send, nodes, items, bound, runner, report, on_settled, what, later)
     sending.begin()
-    sending.leave()
+    sending.leave(final=False)
     return sending.result
 
 
@@ -119,6 +138,7 @@ class _Broadcast:
         report: Report[Any] | None,
         on_settled: OnSettled | None,
         what: str,
+        later: Later | None = None,
     ) -> None:
         if items < 1:
             raise ValueError(f"{what}: {items} items are nothing to publish")
@@ -133,12 +153,22 @@ class _Broadcast:
         self._stragglers: set[NodeId] = set()
         self._left = False
         """Whether the caller has gone on: what is under way are stragglers."""
+        self._final = False
+        """Whether no further group is sent to, whatever becomes of the sends."""
         self._abandoned = False
         self._settled = False
+        self._later = later
+        self._groups = [] if later is None else [*later.groups]
+        self._group: Sequence[NodeId] = nodes
+        """Who was sent to last."""
+        self._timer: Timer | None = None
 
     def begin(self) -> None:
-        """Start all sends."""
-        for node_id, delivery in self.result.deliveries.items():
+        """Start the sends of a group."""
+        if self._later is not None and self._groups and math.isfinite(self._later.silence):
+            self._timer = self._runner.at(anyio.current_time() + self._later.silence, self._go_on)
+        for delivery in [self.result.deliveries[node_id] for node_id in self._group]:
+            node_id = delivery.node_id
             earlier = self._runner.stragglers[node_id]
             if earlier >= self._runner.most_stragglers:
                 self._not_sent(delivery, f"{earlier} earlier sends are still under way")
@@ -146,19 +176,50 @@ class _Broadcast:
             task = self._runner.start(partial(self._deliver, delivery), on_end=partial(self._never_began, delivery))
             if task is None:
                 self._not_sent(delivery, "the program ends")
-            else:
-                self._tasks[node_id] = task
+                continue
+            self._tasks[node_id] = task
+            if self._left:
+                self._straggles(node_id)
+
+    def _go_on(self) -> None:
+        """Send to the next group as well."""
+        self._stop_waiting()
+        if self._groups and not self._final:
+            self._group = self._groups.pop(0)
+            for node_id in self._group:
+                self.result.deliveries[node_id] = Delivery(node_id, anyio.current_time())
+            self.begin()
+            if not self.result.pending:
+                self._look(fatal=False)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def enough(self) -> None:
         """Wait until every item is accepted, or no node is pending."""
         await self._enough.wait()
 
-    def leave(self) -> None:
-        """The caller goes on; what is under way are stragglers."""
+    def leave(self, *, final: bool = True) -> None:
+        """The caller goes on; what is under way are stragglers.
+
+        :param final: no further group is sent to.
+        """
         self._left = True
+        if final:
+            self._end_groups()
         for node_id in self.result.pending:
-            self._stragglers.add(node_id)
-            self._runner.stragglers[node_id] += 1
+            self._straggles(node_id)
+
+    def _straggles(self, node_id: NodeId) -> None:
+        self._stragglers.add(node_id)
+        self._runner.stragglers[node_id] += 1
+
+    def _end_groups(self) -> None:
+        self._final = True
+        self._groups.clear()
+        self._stop_waiting()
 
     async def abandon(self) -> None:
         """The caller was cancelled: cancel what has not begun, and let the rest run on."""
@@ -247,8 +308,17 @@ class _Broadcast:
         self._look(fatal=error is not None and _is_fatal(error))
 
     def _look(self, *, fatal: bool) -> None:
-        """See whether the caller may go on, and whether all is over."""
-        over = not self.result.pending
+        """See whether the caller may go on, whether the next group is to be sent to, and whether all is over."""
+        if self.result.complete or fatal:
+            self._end_groups()
+        if self._groups and self._later is not None:
+            group = [self.result.deliveries[node_id] for node_id in self._group]
+            if all(delivery.state is not Sending.PENDING for delivery in group):
+                if any(self._later.moves_on(delivery) for delivery in group):
+                    self._go_on()
+                    return
+                self._end_groups()
+        over = not self.result.pending and not self._groups
         if over or fatal or self.result.complete:
             self._enough.set()
         if over and not self._settled:
@@ -268,3 +338,7 @@ class _Broadcast:
 
 def _is_fatal(error: BaseException) -> bool:
     return not isinstance(error, (Exception, anyio.get_cancelled_exc_class()))
+
+
+def _all(later: Later | None) -> list[NodeId]:
+    return [] if later is None else [node_id for group in later.groups for node_id in group]

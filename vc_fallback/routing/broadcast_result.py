@@ -35,7 +35,7 @@ class BroadcastResult:
     """Live: it changes until `pending` is empty, which :meth:`settled` waits for.
 
     :ivar what: names the publish, as in errors.
-    :ivar items: how many items it has, at least 1.
+    :ivar items: how many items it has; 0 where there was nothing to send, and nobody was sent anything.
     :ivar deliveries: what became of it, by node, in the order in which they were given.
     """
 
@@ -138,6 +138,8 @@ class BroadcastResult:
             self._settled.set()
 
     def _outcomes(self) -> set[Outcome]:
+        if not self.items:
+            return {Outcome.ACCEPTED}
         rest, by_index = self._merge()
         return {*by_index.values(), rest} if len(by_index) < self.items else {*by_index.values()}
 

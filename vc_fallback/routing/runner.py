@@ -131,6 +131,8 @@ class Runner:
     def __init__(self, *, stragglers: int = 64) -> None:
         self.most_stragglers = stragglers
         self.stragglers: Counter[NodeId] = Counter()
+        self.opened = anyio.Event()
+        """Set once tasks can be started."""
         self._running: set[Beside] = set()
         self._tasks: TaskGroup | None = None
         self._on_asyncio = False
@@ -150,6 +152,7 @@ class Runner:
         trio = sys.modules.get("trio")
         self._on_asyncio = trio is None or not trio.lowlevel.in_trio_task()
         async with anyio.create_task_group() as self._tasks:
+            self.opened.set()
             task_status.started()
             try:
                 await self._watch_time()

@@ -1,7 +1,7 @@
 """One beacon node over HTTP/1.1: requests over kept connections, streams over their own."""
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import httpx
@@ -101,6 +101,7 @@ class HTTPClient:
         body: bytes | None = None,
         repeatable: bool | None = None,
         connect_timeout: float = 1.0,
+        begun: Callable[[], None] | None = None,
     ) -> Response:
         """Send a request and read its response whole.
 
@@ -108,6 +109,9 @@ class HTTPClient:
         :param repeatable: whether the request may be written once more, on a new connection, when a kept one ended
             before any byte of the response (Q10). GET and HEAD may, others may not, unless said otherwise.
         :param connect_timeout: seconds for making a connection, TLS included (H2); a kept one costs none.
+        :param begun: called right before the first byte may be written, each time that the request is; a request that
+            waits for a slot or for a connection has not begun (Q5). An injected transport does not say when it writes:
+            it is called before the request is handed over.
         :raises httpx.LocalProtocolError: for what cannot be sent; nothing was.
         :raises httpx.ConnectTimeout, httpx.ConnectError: no connection; `TLSError` and `CertificateError` among them.
         :raises httpx.TransportError: what else went wrong; see `vc_fallback.wire.errors`.
@@ -120,13 +124,13 @@ class HTTPClient:
         if not slots.take_nowait():
             await slots.take()
         try:
-            response = await self._request(place, method, headers, body, repeatable, connect_timeout)
+            response = await self._request(place, method, headers, body, repeatable, connect_timeout, begun)
             for _ in range(MOST):
                 elsewhere = place.follow(response.status, response.headers)
                 if elsewhere is None:
                     break
                 place = elsewhere
-                response = await self._request(place, method, headers, body, repeatable, connect_timeout)
+                response = await self._request(place, method, headers, body, repeatable, connect_timeout, begun)
         finally:
             slots.give()
         response.origin = self._name if place.url is self._url else place.url.origin
@@ -195,12 +199,15 @@ class HTTPClient:
         body: bytes | None,
         repeatable: bool,
         connect_timeout: float,
+        begun: Callable[[], None] | None,
     ) -> Response:
         if self._closed:
             raise ClientClosed("the client was closed")
         writer = self._writer if place.url is self._url else self._writer_for(place.url)
         collector = Collector(self._limits)
         if self._transport is not None:
+            if begun is not None:
+                begun()
             await injected.exchange(
                 self._transport, place, method, writer.pairs(headers), body, collector, connect_timeout
             )
@@ -211,12 +218,16 @@ class HTTPClient:
         attempts = 1
         connection = origin.take()
         if connection is not None:
+            if begun is not None:
+                begun()
             if await self._exchange_kept(origin, connection, method, parts, collector, repeatable):
                 return Response(collector.status, collector.headers, collector.body)
             self._stale_repeats += 1
             attempts = 2
             collector = Collector(self._limits)
         connection = await origin.connect(connect_timeout)
+        if begun is not None:
+            begun()
         try:
             await connection.exchange(method, parts, collector)
         finally:

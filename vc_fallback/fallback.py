@@ -1,0 +1,363 @@
+"""The facade: many beacon nodes held as one. It composes heads, health and requests."""
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, overload
+
+import anyio
+import httpx
+
+from vc_fallback.base.clock import Clock
+from vc_fallback.base.errors import FallbackError, NodeError
+from vc_fallback.base.health_signals import HealthChanged
+from vc_fallback.base.signals import (
+    GenerationChanged,
+    NodeHeadSeen,
+    Observer,
+    Signal,
+)
+from vc_fallback.base.types import Epoch, NodeId, Provenance, Role, Root, Sourced
+from vc_fallback.base.watch import Watch
+from vc_fallback.candidates import Candidate, ListChange
+from vc_fallback.chain import SlotClock
+from vc_fallback.config import FallbackConfig
+from vc_fallback.decide.cooldown import Cooldowns
+from vc_fallback.decide.delivery import Delivered
+from vc_fallback.decide.ledger import CONNECTED, NodeHead
+from vc_fallback.decide.plan import Plan
+from vc_fallback.heads.monitor import HeadMonitor
+from vc_fallback.node.caller import Outcomes
+from vc_fallback.node.client import BeaconNode
+from vc_fallback.node.routes import Route
+from vc_fallback.routing.calls.attesting import AttestingCalls
+from vc_fallback.routing.calls.duties import DutyCalls
+from vc_fallback.routing.calls.liveness import LivenessCalls
+from vc_fallback.routing.calls.preparing import PreparingCalls
+from vc_fallback.routing.calls.proposing import ProposingCalls
+from vc_fallback.routing.calls.publishing import PublishingCalls
+from vc_fallback.routing.calls.reading import ReadingCalls
+from vc_fallback.routing.desk import Desk
+from vc_fallback.routing.outcomes import Accept, enumerate_some
+from vc_fallback.routing.preparations import Preparations
+from vc_fallback.routing.returns import Returns
+from vc_fallback.routing.runner import Runner
+from vc_fallback.snapshot import snapshot
+from vc_fallback.status import Status
+from vc_fallback.wire.dial import Resolver
+
+T = TypeVar("T")
+
+
+class NotReadyInTime(FallbackError):
+    """Too few usable nodes were there in time; the text says what each node lacks."""
+
+
+class _Chain:
+    """What requests want to know of heads, as the monitor knows it."""
+
+    def __init__(self, heads: HeadMonitor) -> None:
+        self._heads = heads
+        self._news: dict[NodeId, Watch[None]] = {}
+
+    @property
+    def slots(self) -> SlotClock | None:
+        return self._heads.slots
+
+    def latest_head(self) -> Delivered | None:
+        return self._heads.latest.value
+
+    def head_of(self, node_id: NodeId) -> NodeHead | None:
+        return self._heads.cache.delivery.entries.get(node_id)
+
+    def dependent_root(self, epoch: Epoch) -> Root | None:
+        return self._heads.dependent_root(epoch)
+
+    def streams(self, node_id: NodeId) -> bool | None:
+        member = self._heads.candidates.current.get(node_id)
+        if member is None or not member.has(Role.EVENTS):
+            return None
+        return self._heads.cache.ledger.nodes[node_id].stream.state in CONNECTED
+
+    def head_news(self, node_id: NodeId) -> Watch[None]:
+        return self._news.setdefault(node_id, Watch(None))
+
+    def seen(self, node_id: NodeId) -> None:
+        """Wake who waits for another head of a node."""
+        watch = self._news.get(node_id)
+        if watch is not None:
+            watch.set(None)
+
+    def forget(self, node_id: NodeId) -> None:
+        self._news.pop(node_id, None)
+
+
+class BeaconNodeFallback(
+    ReadingCalls,
+    DutyCalls,
+    AttestingCalls,
+    ProposingCalls,
+    PublishingCalls,
+    PreparingCalls,
+    LivenessCalls,
+):
+    """Many beacon nodes as one: every call of a duty goes to the right node, in time.
+
+    Use it as an asynchronous context manager. Every task of it ends with the block, stragglers of publishes included,
+    and an exception of the block leaves unchanged. Calls may come from any task of the event loop.
+
+    Every call takes `deadline`, a moment in loop time (`nodes.clock`), and has one of its own without (Q2). Answers are
+    :class:`~vc_fallback.Sourced`: `value`, `node_id`, `latency`, `provenance`. Errors: see
+    `vc_fallback.routing.outcomes`; none of them says more of a node than its id.
+
+    :param config: candidates and settings; the list may be empty (G6).
+    :param observers: called with every signal, at once; they must not wait.
+    :param clock: loop time and Unix time; one of your own for virtual time.
+    :param resolver: resolves host names instead of the system.
+    :param transport: used for all nodes instead of the built-in connections: a proxy, a mock, your own.
+    :raises ConfigurationError: for a candidate that cannot be used; `field` names what is wrong.
+    """
+
+    def __init__(
+        self,
+        config: FallbackConfig,
+        *,
+        observers: Sequence[Observer] = (),
+        clock: Clock | None = None,
+        resolver: Resolver | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._settings = config.requests
+        self._runner = Runner(stragglers=config.requests.stragglers)
+        self._cooldowns = Cooldowns()
+        self._preparations = Preparations()
+        self._given = {}
+        self._highest_source = Epoch(0)
+        self._changed: Watch[None] = Watch(None)
+        """Set when the health or the rank of a node has changed, or the list."""
+        self._returns: Returns | None = None
+        self._heads = HeadMonitor(
+            config,
+            observers=[self._observe, *observers],
+            clock=clock,
+            resolver=resolver,
+            transport=transport,
+            outcomes=self._outcomes_of,
+            also=[self._run],
+        )
+        self._chain = _Chain(self._heads)
+
+    async def __aenter__(self) -> Self:
+        await self._heads.__aenter__()
+        heads = self._heads
+        self._desk = desk = Desk(
+            self._settings,
+            clock=heads.clock,
+            candidates=heads.candidates,
+            book=heads.cache.book,
+            pool=heads.pool,
+            runner=self._runner,
+            cooldowns=self._cooldowns,
+            chain=self._chain,
+        )
+        self._returns = Returns(desk, self._tell_again)
+        self._steadiness = self._returns.steadiness
+        self._returns.start()
+        try:
+            await self._runner.opened.wait()
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self._heads.__aexit__(kind, error, traceback)
+        finally:
+            self._desk = None
+            self._changed.close()
+
+    # --- the parts
+
+    @property
+    def heads(self) -> HeadMonitor:
+        """The head monitor: subscriptions, the latest head, `wait_for_slot`, ranking, health."""
+        return self._heads
+
+    @property
+    def clock(self) -> Clock:
+        """Loop time and Unix time."""
+        return self._heads.clock
+
+    @property
+    def slots(self) -> SlotClock | None:
+        """When slots begin and duties are due, in loop time; `None` until the chain is known (I1)."""
+        return self._heads.slots
+
+    def scoped(self, node_id: NodeId) -> BeaconNode:
+        """Return the client of one node: its calls go to that node alone, and their ends count for its health.
+
+        It is that of the present list: when the node leaves or is reached in another way, its calls raise `Closed`.
+
+        :raises KeyError: for a node that is not in the list.
+        """
+        return self._open().pool.get(node_id)
+
+    # --- any other call
+
+    @overload
+    async def first_success(
+        self,
+        op: Callable[[BeaconNode], Awaitable[Sourced[T]]],
+        *,
+        role: Role = Role.DUTIES,
+        deadline: float | None = None,
+        next_after: float | None = None,
+        prefer: NodeId | None = None,
+        accept: Accept[T] | None = None,
+        what: str = "request",
+    ) -> Sourced[T]: ...
+
+    @overload
+    async def first_success(
+        self,
+        op: Callable[[BeaconNode], Awaitable[T]],
+        *,
+        role: Role = Role.DUTIES,
+        deadline: float | None = None,
+        next_after: float | None = None,
+        prefer: NodeId | None = None,
+        accept: Accept[T] | None = None,
+        what: str = "request",
+    ) -> Sourced[T]: ...
+
+    async def first_success(
+        self,
+        op: Callable[[BeaconNode], Awaitable[Any]],
+        *,
+        role: Role = Role.DUTIES,
+        deadline: float | None = None,
+        next_after: float | None = None,
+        prefer: NodeId | None = None,
+        accept: Accept[Any] | None = None,
+        what: str = "request",
+    ) -> Sourced[Any]:
+        """Ask one node after the other with an operation of the caller's own, and return the first success (Q3).
+
+        :param op: asks one node; what is no `Sourced` gets its provenance here. What it raises but
+            :exc:`~vc_fallback.NodeError` is the caller's own and comes out unchanged.
+        :param deadline: moment in loop time; half a slot from the call without one.
+        :param next_after: seconds until the next node is asked as well; 1/8 of a slot where it is not given.
+        :param prefer: a node to be asked first where it answers (Q9).
+        :param accept: looks at an answer; one that it doubts does not win.
+        :param what: names the request in errors.
+        :raises NotFound, AllNodesFailed, DeadlineExceeded, NoCandidates: see `vc_fallback.routing.outcomes`.
+        """
+        desk = self._open()
+
+        async def ask(node: BeaconNode, _: float) -> Sourced[Any]:
+            asked = desk.clock.now()
+            found = await op(node)
+            if isinstance(found, Sourced):
+                return found
+            now = desk.clock.now()
+            return Sourced(found, Provenance(node.node_id, desk.candidates.generation, now, now - asked))
+
+        wait = desk.part(desk.settings.duties_next) if next_after is None else next_after
+        return await self._first_of(
+            what,
+            role,
+            ask,
+            end=self._end(desk.settings.duties_end, None, deadline),
+            delay=lambda _: wait,
+            prefer=prefer,
+            accept=accept,
+        )
+
+    # --- the list
+
+    def update_candidates(
+        self, candidates: Iterable[Candidate], *, restart: Literal["changed", "all"] = "changed"
+    ) -> ListChange:
+        """Replace the candidate list (G1, G2). Nothing changes when it cannot be used.
+
+        Nothing is restarted: a call in flight on a node that leaves ends there as "node removed" and moves on, to nodes
+        that have just come too.
+
+        :raises ConfigurationError: `field` names what is wrong.
+        """
+        return self._heads.update_candidates(candidates, restart=restart)
+
+    def drain(self, node_id: NodeId, duration: float) -> None:
+        """Put a node last on purpose for so many seconds; see :meth:`HeadMonitor.drain`."""
+        self._heads.drain(node_id, duration)
+
+    # --- what there is
+
+    def plan(self, role: Role | None = None, *, prefer: NodeId | None = None) -> Plan:
+        """Return whom a request would be sent to now, in order, with a reason for each.
+
+        :param role: what is asked for; `None` for what every node is told.
+        """
+        return self._open().planner.plan(role, prefer)
+
+    def explain(self, node_id: NodeId) -> str:
+        """Say in one sentence why a node is where it is in the ranking; see :meth:`HeadMonitor.explain`."""
+        return self._heads.explain(node_id)
+
+    async def wait_ready(self, min_synced: int = 1, timeout: float | None = None) -> None:
+        """Wait until so many nodes are usable: healthy, synced, not optimistic, on our chain.
+
+        :param timeout: seconds; for ever without one.
+        :raises NotReadyInTime: when they are not by then, with what each node lacks.
+        :raises ValueError: for no node at all.
+        """
+        if min_synced < 1:
+            raise ValueError("ready is at least one node")
+        self._open()
+        watcher = self._changed.watcher()
+        with anyio.CancelScope(deadline=math.inf if timeout is None else anyio.current_time() + timeout):
+            while self._usable() < min_synced:
+                await watcher.wait()
+            return
+        book = self._heads.cache.book
+        reasons = [book.explain(node_id) for node_id in book.records if not book.usable(node_id)]
+        words = enumerate_some(reasons, "; ") or "the list of nodes is empty"
+        raise NotReadyInTime(f"{self._usable()} of {min_synced} nodes are usable after {timeout} s: {words}")
+
+    def status(self) -> Status:
+        """Return a snapshot of everything (O2)."""
+        return snapshot(self._heads, self._open(), self._preparations)
+
+    def _usable(self) -> int:
+        book = self._heads.cache.book
+        return sum(book.usable(node_id) for node_id in book.records)
+
+    # --- what is seen
+
+    async def _run(self) -> None:
+        await self._runner.run()
+
+    def _outcomes_of(self, node_id: NodeId) -> Outcomes:
+        """Return what is told how requests to a node ended, for a client that is made now."""
+
+        def ended(route: Route, began: float, at: float, error: NodeError | None) -> None:
+            if self._desk is not None:
+                self._desk.ended(node_id, route, began, at, error)
+
+        return ended
+
+    def _observe(self, signal: Signal) -> None:
+        if isinstance(signal, NodeHeadSeen):
+            self._chain.seen(signal.node_id)
+        elif isinstance(signal, GenerationChanged):
+            for node_id in (*signal.removed, *signal.changed):
+                self._chain.forget(node_id)
+                if self._desk is not None:
+                    self._desk.forget(node_id)
+        if isinstance(signal, (HealthChanged, GenerationChanged)) and not self._changed.closed:
+            self._changed.set(None)
+        if self._returns is not None:
+            self._returns(signal)

@@ -1,0 +1,221 @@
+"""Telling all nodes what they are to be ready for, off the caller's path, and again those that come back (Q14)."""
+
+import logging
+from collections.abc import Awaitable, Hashable, Sequence
+from functools import partial
+from typing import Any
+
+import anyio
+
+from vc_fallback.base.errors import NodeError
+from vc_fallback.base.types import Epoch, NodeId, Role, Slot, Sourced
+from vc_fallback.node import routes
+from vc_fallback.node.client import BeaconNode
+from vc_fallback.node.failures import SemanticError
+from vc_fallback.node.values.encodings import Encodings
+from vc_fallback.node.values.preparations import (
+    BeaconCommitteeSelection,
+    BeaconCommitteeSubscription,
+    ProposerPreparation,
+    SyncCommitteeSelection,
+    SyncCommitteeSubscription,
+)
+from vc_fallback.node.values.publication import Publication
+from vc_fallback.routing.broadcast import Begun, Later, start_broadcast
+from vc_fallback.routing.broadcast_result import BroadcastResult
+from vc_fallback.routing.delivery import Delivery, Sending
+from vc_fallback.routing.preparations import Kind, Preparation, Preparations, Tell
+from vc_fallback.routing.requests import Requests, nobody
+
+logger = logging.getLogger(__name__)
+
+PREPARED_EPOCHS = 3
+"""Epochs for which a node keeps fee recipients: the present one and two more (definition of the endpoint)."""
+
+SIGNED_EPOCHS = 2
+"""Epochs for which registrations and preferences are kept: nothing of them is decoded, and who signs them does so again
+with each epoch."""
+
+TRIES = 4
+"""How often a node that came back is told, half a slot apart, before it has to come back again."""
+
+
+class PreparingCalls(Requests):
+    """Every node of both tiers is told, whatever its roles, but for quarantined ones; and told again when its stream
+    had ended, when it has recovered, and when it has become a node of ours: a node forgets all of it when it restarts,
+    and after a failover would pay the wrong fee recipient. What is over is dropped.
+
+    The calls return at once, with all nodes pending: `await result.settled()` waits for them, within a slot. An empty
+    list is told nobody. `deadline`, in loop time, is when sends are given up.
+
+    :raises NoCandidates: there is nobody to tell yet; it is kept, and told to nodes as they come.
+    """
+
+    _preparations: Preparations
+
+    async def prepare_beacon_proposer(
+        self, preparations: Sequence[ProposerPreparation], *, deadline: float | None = None
+    ) -> BroadcastResult:
+        """Say who gets the fees of which validators' blocks, for this epoch and two more."""
+        until = self._epochs_from_now(PREPARED_EPOCHS)
+        return self._prepare(
+            Kind(Preparation.PROPOSERS, routes.PREPARE_PROPOSERS),
+            lambda node, items, t: node.prepare_beacon_proposer(items, timeout=t),
+            [(one.validator_index, one, until) for one in preparations],
+            deadline,
+        )
+
+    async def register_validators(
+        self, registrations: Sequence[Encodings], *, deadline: float | None = None
+    ) -> BroadcastResult:
+        """Hand `SignedValidatorRegistration`s on to the builder network."""
+        until = self._epochs_from_now(SIGNED_EPOCHS)
+        return self._prepare(
+            Kind(Preparation.REGISTRATIONS, routes.REGISTER_VALIDATORS),
+            lambda node, items, t: node.register_validators(items, timeout=t),
+            [(one, one, until) for one in registrations],
+            deadline,
+        )
+
+    async def submit_proposer_preferences(
+        self, preferences: Sequence[Encodings], version: str, *, deadline: float | None = None
+    ) -> BroadcastResult:
+        """Publish `SignedProposerPreferences` of proposals to come (Gloas)."""
+        until = self._epochs_from_now(SIGNED_EPOCHS)
+        return self._prepare(
+            Kind(Preparation.PREFERENCES, routes.PROPOSER_PREFERENCES, version),
+            lambda node, items, t: node.submit_proposer_preferences(items, version, timeout=t),
+            [(one, one, until) for one in preferences],
+            deadline,
+        )
+
+    async def subscribe_beacon_committees(
+        self, subscriptions: Sequence[BeaconCommitteeSubscription], *, deadline: float | None = None
+    ) -> BroadcastResult:
+        """Have nodes look for peers of the subnets of duties, and gather what is to be aggregated."""
+        slots = self._open().chain.slots
+
+        def until(slot: int) -> float:
+            return self._epochs_from_now(SIGNED_EPOCHS) if slots is None else slots.start_of(Slot(slot + 1))
+
+        return self._prepare(
+            Kind(Preparation.COMMITTEES, routes.SUBSCRIBE_COMMITTEES),
+            lambda node, items, t: node.subscribe_beacon_committees(items, timeout=t),
+            [((one.validator_index, one.slot, one.committee_index), one, until(one.slot)) for one in subscriptions],
+            deadline,
+        )
+
+    async def subscribe_sync_committees(
+        self, subscriptions: Sequence[SyncCommitteeSubscription], *, deadline: float | None = None
+    ) -> BroadcastResult:
+        """Have nodes follow the subnets of members of sync committees."""
+        slots = self._open().chain.slots
+
+        def until(epoch: int) -> float:
+            if slots is None:
+                return self._epochs_from_now(SIGNED_EPOCHS)
+            return slots.start_of(slots.chain.first_slot(Epoch(epoch)))
+
+        return self._prepare(
+            Kind(Preparation.SYNC_COMMITTEES, routes.SUBSCRIBE_SYNC_COMMITTEES),
+            lambda node, items, t: node.subscribe_sync_committees(items, timeout=t),
+            [((one.validator_index, one.until_epoch), one, until(one.until_epoch)) for one in subscriptions],
+            deadline,
+        )
+
+    async def beacon_committee_selections(
+        self, selections: Sequence[BeaconCommitteeSelection], *, deadline: float | None = None
+    ) -> Sourced[list[BeaconCommitteeSelection]]:
+        """Exchange parts of selection proofs for the whole ones, in a cluster of distributed validators."""
+        return await self._first(
+            routes.COMMITTEE_SELECTIONS,
+            Role.DUTIES,
+            lambda node, t: node.beacon_committee_selections(selections, timeout=t),
+            end=self._end(self._open().settings.duties_end, None, deadline),
+        )
+
+    async def sync_committee_selections(
+        self, selections: Sequence[SyncCommitteeSelection], *, deadline: float | None = None
+    ) -> Sourced[list[SyncCommitteeSelection]]:
+        """As :meth:`beacon_committee_selections`, for sync committees."""
+        return await self._first(
+            routes.SYNC_SELECTIONS,
+            Role.DUTIES,
+            lambda node, t: node.sync_committee_selections(selections, timeout=t),
+            end=self._end(self._open().settings.duties_end, None, deadline),
+        )
+
+    # --- how it is done
+
+    def _epochs_from_now(self, epochs: int) -> float:
+        """Return the start of the epoch that comes so many after the present one."""
+        desk = self._open()
+        slots, now = desk.chain.slots, desk.clock.now()
+        if slots is None:
+            return now + epochs * 32 * desk.slot_duration
+        return slots.start_of(slots.chain.first_slot(Epoch(slots.epoch_at(now) + epochs)))
+
+    def _prepare(
+        self, kind: Kind, tell: Tell, items: Sequence[tuple[Hashable, Any, float]], deadline: float | None
+    ) -> BroadcastResult:
+        desk = self._open()
+        what = f"{kind.route.method} {kind.route.template}"
+        if not items:
+            return BroadcastResult(what, [], 0, desk.clock.now())
+        now = desk.clock.now()
+        self._preparations.expire(now)
+        self._preparations.remember(kind, tell, items)
+        end = self._end(desk.settings.preparation_end, None, deadline)
+        values = [item for _, item, _ in items]
+        plan = desk.planner.plan(None)
+        nodes = [node_id for node_id in plan.nodes if node_id not in plan.cooling] or [*plan.nodes]
+        if not nodes:
+            raise nobody(what, plan)
+        later = None
+        subscription = kind.preparation in (Preparation.COMMITTEES, Preparation.SYNC_COMMITTEES)
+        if subscription and "subscriptions" not in desk.settings.broadcast:
+            nodes, others = nodes[:1], nodes[1:]
+            later = Later(tuple((node_id,) for node_id in others), _not_taken, desk.part(desk.settings.duties_next))
+
+        async def send(node_id: NodeId, begun: Begun) -> Sourced[Publication]:
+            async def telling(node: BeaconNode, timeout: float) -> Sourced[Any]:
+                return await tell(node.telling(begun), values, timeout)
+
+            return await self._ask(telling, what, end, node_id)
+
+        return start_broadcast(send, nodes, bound=end, items=len(values), later=later, runner=desk.runner, what=what)
+
+    async def _tell_again(self, node_id: NodeId) -> bool:
+        """Tell a node that has come back all that is kept; return whether it has taken it, or refused it.
+
+        What it refuses it would refuse again; a node that is not able is told again after half a slot, a few times.
+        """
+        desk = self._open()
+        for tries_left in reversed(range(TRIES)):
+            told = True
+            for kind, tell, items in self._preparations.due(desk.clock.now()):
+                if node_id not in desk.planner.plan(None).nodes:
+                    return False
+                end = desk.clock.now() + desk.part(desk.settings.preparation_end)
+                what = f"{kind.route.method} {kind.route.template}"
+                try:
+                    await self._ask(partial(_tell, tell, items), what, end, node_id)
+                except SemanticError as error:
+                    logger.info("%s: %s, told again: %s", node_id, kind.preparation, error.words)
+                except NodeError as error:
+                    logger.debug("%s: %s, told again: %s", node_id, kind.preparation, error.words)
+                    told = False
+                    break
+            if told:
+                return True
+            if tries_left:
+                await anyio.sleep(desk.part(0.5))
+        return False
+
+
+def _tell(tell: Tell, items: Sequence[Any], node: BeaconNode, timeout: float) -> Awaitable[Sourced[Any]]:
+    return tell(node, items, timeout)
+
+
+def _not_taken(delivery: Delivery) -> bool:
+    return delivery.state is not Sending.ACCEPTED

