@@ -25,7 +25,7 @@ from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.health.verdict import HealthVerdict
 from vc_fallback.node.client import BeaconNode
-from vc_fallback.testing import SimulatedBlock, SimulatedChain, SimulatedDevnet, SimulatedNode
+from vc_fallback.testing import SimulatedBlock, SimulatedChain, SimulatedDevnet, SimulatedNode, events
 
 S = TypeVar("S", bound=Signal)
 
@@ -259,6 +259,16 @@ def known(chain: SimulatedChain) -> dict[str, object]:
         "slot_duration": identity.slot_duration,
         "slots_per_epoch": identity.slots_per_epoch,
     }
+
+
+def announce(node: SimulatedNode, block: SimulatedBlock, **changed: object) -> None:
+    """Let a node say a head in both forms, as it does itself, without changing what it answers.
+
+    Where the second form has been seen the first says nothing any more (H11).
+    """
+    data = {**events.head(node.chain, block), **changed}
+    node.publish("head", data)
+    node.publish("head_v2", {"version": "fulu", "data": data})
 
 
 def candidate(node: SimulatedNode, *, fallback: bool = False, **more: object) -> dict[str, object]:

@@ -11,14 +11,13 @@ import anyio
 import pytest
 
 from tests.acceptance.generations import listed
-from tests.acceptance.harness import Followed, known, monitor
+from tests.acceptance.harness import Followed, announce, known, monitor
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.health import HealthReason, HealthState
 from vc_fallback.base.health_signals import BranchesDiffer, ClockDoubted, FinalityDiffers, HealthChanged
 from vc_fallback.base.signals import DependentRootChanged, NodeQuarantined
-from vc_fallback.base.types import Epoch, NodeId, Slot, root_hex
+from vc_fallback.base.types import Epoch, NodeId, Root, Slot, root_hex
 from vc_fallback.testing import REMOVED, Delay, Hang, SimulatedNode, simulated_devnet
-from vc_fallback.testing import events as said
 
 pytestmark = pytest.mark.anyio
 
@@ -148,17 +147,20 @@ async def test_dependent_roots_of_a_node_that_flaps_change_nothing() -> None:
         steady, flapping = net
         await followed.until(41.5)
         wrong = ["0x" + letter * 64 for letter in "bc"]
-        count = 0
+        count, shown = 0, set[Root | None]()
         while followed.now < 47.4:
             count += 1
             flapping.state.optimistic = count % 2 == 0
-            data = said.head(net.chain, flapping.head, optimistic=flapping.state.optimistic)
-            if count % 2:
-                data["current_duty_dependent_root"] = wrong[count // 2 % 2]
-            flapping.publish("head", data)
-            await anyio.sleep(3.0)
+            changed = {"current_duty_dependent_root": wrong[count // 2 % 2]} if count % 2 else {}
+            announce(flapping, flapping.head, execution_optimistic=flapping.state.optimistic, **changed)
+            await anyio.sleep(0.1)
+            entry = followed.entry(flapping)
+            assert entry is not None
+            shown.add(entry.next_epoch_dependent_root)
+            await anyio.sleep(2.9)
         assert followed.told(DependentRootChanged) == []
         named = net.chain.duty_roots(steady.head)
+        assert {root_hex(root) for root in shown if root} == {root_hex(named.next_epoch), *wrong}
         assert followed.monitor.dependent_root(Epoch(6)) == named.next_epoch
 
 

@@ -8,13 +8,12 @@ from itertools import pairwise
 import anyio
 import pytest
 
-from tests.acceptance.harness import Followed, candidate, known, monitor
+from tests.acceptance.harness import Followed, announce, candidate, known, monitor
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.health import HealthReason, HealthState
 from vc_fallback.base.health_signals import DutiesMoved, HealthChanged
 from vc_fallback.base.types import Slot
 from vc_fallback.testing import Delay, Hang, SimulatedChain, SimulatedNode, simulated_devnet
-from vc_fallback.testing import events as said
 
 pytestmark = pytest.mark.anyio
 
@@ -87,7 +86,7 @@ async def test_of_three_heights_the_one_beyond_the_clock_is_discarded() -> None:
         liar.silence()
         await followed.until(wall + 0.2)
         liar.resume()
-        liar.publish("head", {**said.head(net.chain, liar.head), "slot": str(wall + 4)})
+        announce(liar, liar.head, slot=str(wall + 4))
         await followed.until(wall + 0.95)
         assert [followed.health(node).lag for node in (first, third)] == [0, 3]
         assert followed.health(liar).lag is None

@@ -421,6 +421,13 @@ def test_turns_of_health_moves_of_duties_and_alarms_are_events_and_trouble_stand
         ("alarm", True),
         ("clock", True),
     ]
+    found = view(
+        BranchesDiffer(203.0, Slot(20), None, "", roots),
+        BranchesDiffer(204.0, Slot(24), None, "", {}),
+        ClockDoubted(203.0, None, "slow"),
+        ClockDoubted(204.0, None, ""),
+    )
+    assert [event.bad for event in found.events[-4:]] == [True, False, True, False]
 
 
 def test_what_is_no_signal_can_be_noted() -> None:

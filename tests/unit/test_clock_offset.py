@@ -97,8 +97,8 @@ def test_future_slot_answers_warn() -> None:
     clocks.future_slot(B, Slot(2))
     assert clocks.judge(Slot(2)) == [None, B]
     assert clocks.ours() == "2 nodes say that our slots are in the future: our clock is fast"
-    assert clocks.judge(Slot(1 + WATCHED)) == []
-    assert clocks.verdict(A).warning == ""
+    assert clocks.judge(Slot(1 + WATCHED)) == [None, A], "both are in doubt no more"
+    assert clocks.ours() == clocks.verdict(A).warning == ""
     assert clocks.verdict(B).warning != ""
 
 
@@ -111,14 +111,14 @@ def test_whose_future_it_is(nodes: int, sayers: int, ours: bool) -> None:
     assert bool(clocks.ours()) is ours
 
 
-def test_what_is_odd_is_told_once_and_again_when_it_comes_back() -> None:
+def test_what_is_odd_is_told_once_and_again_when_it_comes_back_and_so_is_its_end() -> None:
     """N8, rule 6: a clock that is off makes no line for each slot."""
     clocks = ClockWatch(ClockPolicy())
     told = []
     for slot in range(60):
         clocks.head(A, Slot(slot), -0.6 if slot in (3, 5, 40) else 1.0)
         told.append(clocks.judge(Slot(slot)))
-    assert [slot for slot, new in enumerate(told) if new == [A]] == [3, 40]
+    assert [slot for slot, changed in enumerate(told) if changed == [A]] == [3, 5 + WATCHED, 40, 40 + WATCHED]
     assert clocks.verdict(A).lowers == "", "16 slots later it is as if it had not been"
 
 
@@ -140,7 +140,8 @@ def test_a_node_that_left_is_forgotten() -> None:
     clocks = watch([[-0.9, 1.0]])
     clocks.head(A, Slot(1), -0.9)
     clocks.forget(A)
-    assert clocks.judge(Slot(1)) == []
+    assert clocks.judge(Slot(1)) == [A], "its end is told"
+    assert clocks.judge(Slot(2)) == []
     assert clocks.verdict(A) == ClockVerdict()
 
 

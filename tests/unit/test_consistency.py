@@ -1,5 +1,7 @@
 """Which node stands on another branch than the others (N3, case 43)."""
 
+from itertools import permutations
+
 import pytest
 
 from vc_fallback.base.types import ZERO_ROOT, Epoch, NodeId, Root, Slot
@@ -84,6 +86,65 @@ def test_a_split_is_shown_until_it_is_over() -> None:
     assert len(nodes.splits) == 0
 
 
+def test_a_split_is_the_same_whoever_comes_first() -> None:
+    """Lines do not depend on who was first: the most nodes first, and nodes by name."""
+    found = set()
+    for order in permutations(NAMES):
+        nodes = Consistency()
+        for node_id in order:
+            nodes.head(node_id, Slot(100), root("x" if node_id == A else "y"))
+        nodes.judge()
+        found.add(tuple(nodes.splits[0].roots.items()))
+    assert found == {((root("y"), (B, C, D)), (root("x"), (A,)))}
+
+
+def test_in_a_fork_whose_branches_take_turns_headers_tell() -> None:
+    """N3, case 43: each slot has its block on one branch only, so their heads are never at one slot."""
+    nodes = Consistency()
+    for slot in range(100, 110):
+        own, parent = root(f"{slot}"), root(f"{slot - 2}" if slot > 101 else "fork")
+        for node_id in NAMES[slot % 2 :: 2]:
+            nodes.head(node_id, Slot(slot), own)
+        nodes.judge()
+        if slot < 101:
+            continue
+        assert nodes.undecided, "the newest head's own header is not known"
+        assert not nodes.splits
+        while nodes.wanted:
+            ((_, wanted),) = nodes.wanted
+            number = int(wanted.rstrip(b"."))
+            nodes.branches.link(wanted, Slot(number), root(f"{number - 2}" if number > 101 else "fork"))
+            assert nodes.judge() == [], "two against two"
+        (split,) = nodes.splits
+        assert split.slot == slot - 1
+        assert sorted(split.roots.values()) == [(A, C), (B, D)]
+        assert set(split.roots) == {root(f"{slot - 1}"), parent}
+        assert not nodes.undecided
+
+
+def test_a_slot_is_counted_once_however_often_it_is_looked_at() -> None:
+    """N3: a look is repeated when headers have come."""
+    nodes = Consistency()
+    for _ in range(5):
+        assert show(nodes, 100, "x", "x", "y") == []
+    assert [judged.node_id for judged in show(nodes, 101, "x1", "x1", "y1")] == [C]
+    for _ in range(5):
+        assert show(nodes, 102, "z", "z", "z") == []
+    assert show(nodes, 103, "w", "w", "w") == [Judged(C, "")]
+
+
+def test_a_verdict_on_a_node_that_is_forgotten_is_told_to_be_over() -> None:
+    """N3: it is down, or on another chain; nobody says that it has come round."""
+    nodes = Consistency()
+    show(nodes, 100, "x", "x", "y", "x")
+    show(nodes, 101, "x", "x", "y", "x")
+    assert nodes.inconsistent(C)
+    nodes.forget(C)
+    nodes.forget(D)
+    assert show(nodes, 102, "x", "x") == [Judged(C, "", compared=False)]
+    assert show(nodes, 103, "x", "x") == []
+
+
 def test_splits_are_shown_newest_first() -> None:
     """N3."""
     nodes = Consistency()
@@ -166,7 +227,7 @@ def test_a_verdict_of_three_does_not_outlive_the_third() -> None:
     show(nodes, 101, "x", "x", "y")
     assert nodes.inconsistent(C)
     nodes.forget(B)
-    assert show(nodes, 102, "x", None, "y") == [Judged(C, "")]
+    assert show(nodes, 102, "x", None, "y") == [Judged(C, "", compared=False)]
     assert show(nodes, 103, "x", "x", "y") == [], "it begins anew"
     assert [judged.node_id for judged in show(nodes, 104, "x", "x", "y")] == [C]
 

@@ -10,7 +10,14 @@ import pytest
 
 from tests.by_hand import ByHand
 from vc_fallback.base.health import HealthState
-from vc_fallback.base.health_signals import AllUnhealthy, BranchesDiffer, DutiesMoved, FinalityDiffers, HealthChanged
+from vc_fallback.base.health_signals import (
+    AllUnhealthy,
+    BranchesDiffer,
+    ClockDoubted,
+    DutiesMoved,
+    FinalityDiffers,
+    HealthChanged,
+)
 from vc_fallback.base.signals import Observers, Signal
 from vc_fallback.base.types import Epoch, NodeId, Root, Slot, Tier
 from vc_fallback.base.urls import BaseURL
@@ -391,10 +398,109 @@ def test_branches_and_finality_are_told_once() -> None:
         (102, A, True),
         (102, None, False),
         (103, None, False),
+        (104, None, False),
         (105, A, False),
     ]
+    assert [bool(told.roots) for told in kept.of(BranchesDiffer)] == [True, False, True, True, False, False]
     (conflict,) = kept.of(FinalityDiffers)
     assert set(conflict.roots.values()) == {(A,), (B,)}
+
+
+def fork(kept: Kept, slots: range, *odd: NodeId) -> None:
+    """Let some nodes show another branch in these slots."""
+    for slot in slots:
+        kept.clock.time = slot * SLOT + 2
+        for node_id in kept.candidates.current.members:
+            kept.head(node_id, slot, branch=1 if node_id in odd else 0)
+        kept.clock.time = (slot + 1) * SLOT
+        kept.book.slot_ended(Slot(slot))
+
+
+@pytest.mark.parametrize("why", ["down", "on another chain"])
+def test_a_verdict_on_a_branch_ends_with_what_is_known_of_the_node(why: str) -> None:
+    """N3: nobody says that it is with the others again; and the split is over, as far as is known."""
+    kept = Kept(candidate("a"), candidate("b"), candidate("c"), candidate("d"))
+    fork(kept, range(101, 103), A)
+    assert kept.ranking == "bcda"
+    kept.told.clear()
+    if why == "down":
+        kept.bad(A)
+    else:
+        kept.book.identified(A, "genesis_validators_root differs")
+    kept.book.slot_ended(Slot(103))
+    assert [(told.slot, told.blamed, told.reason, told.roots) for told in kept.of(BranchesDiffer)] == [
+        (None, A, "", {}),
+        (103, None, "", {}),
+    ]
+    kept.book.slot_ended(Slot(104))
+    assert len(kept.of(BranchesDiffer)) == 2
+
+
+def test_of_a_node_that_left_no_end_is_told() -> None:
+    """G3: the change of the list says that it is gone."""
+    kept = Kept(candidate("a"), candidate("b"), candidate("c"), candidate("d"))
+    fork(kept, range(101, 103), A)
+    kept.book.future_slot(A)
+    kept.book.slot_ended(Slot(102))
+    assert [told.node_id for told in kept.of(ClockDoubted)] == [A]
+    kept.told.clear()
+    kept.update(candidate("b"), candidate("c"), candidate("d"))
+    kept.book.slot_ended(Slot(103))
+    assert [(told.blamed, told.roots) for told in kept.of(BranchesDiffer)] == [(None, {})], "the split is over"
+    assert not kept.of(ClockDoubted)
+
+
+def test_a_fork_is_not_over_while_a_header_is_wanting() -> None:
+    """N3: nodes whose heads are at different slots are not seen to agree before their headers are known."""
+    kept = Kept(candidate("a"), candidate("b"))
+    fork(kept, range(101, 102), A)
+    kept.told.clear()
+    kept.clock.time = 102 * SLOT + 2
+    kept.head(A, 102, branch=1)
+    kept.clock.time = 103 * SLOT
+    kept.book.slot_ended(Slot(102))
+    assert kept.book.consistency.wanted == ((A, root(102, 1)),)
+    assert not kept.of(BranchesDiffer)
+    kept.book.consistency.branches.link(root(102, 1), Slot(102), root(101, 0))
+    kept.book.headers_known()
+    assert [(told.slot, told.roots) for told in kept.of(BranchesDiffer)] == [(102, {})], "it has come round"
+    assert not kept.book.consistency.wanted
+
+
+def test_a_clock_that_is_in_doubt_is_told_and_so_is_its_end() -> None:
+    """N8: of a node, and of ourselves."""
+    kept = Kept(candidate("a"), candidate("b"))
+    for slot in range(101, 120):
+        kept.clock.time = slot * SLOT - (0.3 if slot == 101 else -1.0)
+        kept.head(A, slot)
+        kept.clock.time = slot * SLOT + 1.0
+        kept.head(B, slot)
+        if slot == 102:
+            kept.book.future_slot(A)
+            kept.book.future_slot(B)
+        kept.clock.time = (slot + 1) * SLOT
+        kept.book.slot_ended(Slot(slot))
+    early, future = "a head came 0.30 s before its slot", "says that our slots are in the future"
+    ours = "2 nodes say that our slots are in the future: our clock is fast"
+    assert [(told.at / SLOT - 1, told.node_id, told.warning) for told in kept.of(ClockDoubted)] == [
+        (101, A, early),
+        (102, None, ours),
+        (102, B, future),
+        (118, None, ""),
+        (118, A, ""),
+        (118, B, ""),
+    ]
+
+
+def test_the_chain_that_is_pinned_anew_ends_no_doubt_in_silence() -> None:
+    """N8, N7: it is pinned again when forks have come; what is known of clocks stays."""
+    kept = Kept(candidate("a"), candidate("b"))
+    kept.book.future_slot(A)
+    kept.book.slot_ended(Slot(100))
+    kept.book.pin(SlotClock(CHAIN, 0.0))
+    assert kept.book.verdict(A).clock
+    kept.book.slot_ended(Slot(200))
+    assert [told.warning for told in kept.of(ClockDoubted)] == ["says that our slots are in the future", ""]
 
 
 # Observers that interfere.

@@ -168,3 +168,7 @@ def test_a_doubted_clock_is_thinned_out_over_epochs() -> None:
     assert loud == [number in (1, 2, 4, 8) for number in range(1, 10)]
     assert observer.clock(ClockDoubted(1080.0, None, "slow"))
     assert observer.clock(ClockDoubted(5000.0, A, "late"))
+    # The end is said where the doubt was: the first of a row, not the third.
+    assert observer.clock(ClockDoubted(5010.0, A, ""))
+    assert [observer.clock(ClockDoubted(5020.0 + 10 * number, A, "late" if number % 2 else "")) for number in (1, 3)]
+    assert observer.clock(ClockDoubted(5060.0, A, "")) is False

@@ -288,6 +288,9 @@ def test_alarms_have_lines() -> None:
         FinalityDiffers(5.0, Epoch(7), ROOTS),
         ClockDoubted(6.0, A, "later than the other nodes"),
         ClockDoubted(7.0, None, "our clock is slow"),
+        BranchesDiffer(8.0, None, B, "", {}),
+        BranchesDiffer(9.0, Slot(11), None, "", {}),
+        ClockDoubted(10.0, None, ""),
     ) == [
         {"type": "all_unhealthy", "time": UNIX + 1, "begins": True},
         {"type": "all_unhealthy", "time": UNIX + 2, "begins": False},
@@ -303,6 +306,9 @@ def test_alarms_have_lines() -> None:
         {"type": "finality", "time": UNIX + 5, "epoch": 7, "roots": ROOTS_LINE},
         {"type": "clock", "time": UNIX + 6, "node": "a", "warning": "later than the other nodes"},
         {"type": "clock", "time": UNIX + 7, "node": None, "warning": "our clock is slow"},
+        {"type": "branches", "time": UNIX + 8, "slot": None, "blamed": "b", "reason": "", "roots": []},
+        {"type": "branches", "time": UNIX + 9, "slot": 11, "blamed": None, "reason": "", "roots": []},
+        {"type": "clock", "time": UNIX + 10, "node": None, "warning": ""},
     ]
 
 
@@ -419,7 +425,8 @@ def test_every_line_fits_the_schema_used_by_the_tests_of_the_command() -> None:
     lines.of(
         AllUnhealthy(1.0, True), BranchesDiffer(1.0, None, A, "x", {}), BranchesDiffer(1.0, Slot(1), None, "", ROOTS)
     )
-    lines.of(FinalityDiffers(1.0, Epoch(1), ROOTS), ClockDoubted(1.0, A, "x"), ClockDoubted(1.0, None, "x"))
+    lines.of(BranchesDiffer(1.0, None, A, "", {}), BranchesDiffer(1.0, Slot(2), None, "", {}))
+    lines.of(FinalityDiffers(1.0, Epoch(1), ROOTS), ClockDoubted(1.0, A, "x"), ClockDoubted(1.0, None, ""))
     assert {json.loads(text)["type"] for text in lines.written} == set(LINES) - {"summary"}
     for text in [*lines.written, lines.observer.summary(30.0)]:
         check_line(text)

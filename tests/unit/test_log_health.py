@@ -107,6 +107,10 @@ def test_branches_warn_and_their_end_is_info(log: pytest.LogCaptureFixture) -> N
         (logging.WARNING, "a:1 is on another branch than the others: 2 of 3"),
         (logging.INFO, "a:1 is on the branch of the others again"),
     ]
+    assert said(log, BranchesDiffer(1.0, Slot(1), None, "", roots), BranchesDiffer(2.0, Slot(3), None, "", {})) == [
+        (logging.WARNING, f"the nodes are on different branches at slot 1: {AA} (a:1), {BB} (b:1)"),
+        (logging.INFO, "the nodes are on one branch again"),
+    ]
 
 
 def test_a_clock_in_doubt_warns(log: pytest.LogCaptureFixture) -> None:
@@ -116,6 +120,10 @@ def test_a_clock_in_doubt_warns(log: pytest.LogCaptureFixture) -> None:
         (logging.WARNING, "the clock of a:1 is in doubt: late"),
         (logging.WARNING, "our own clock is in doubt: slow"),
         (logging.WARNING, "our own clock is in doubt: slow"),
+    ]
+    assert said(log, ClockDoubted(1.0, A, "late"), ClockDoubted(2.0, A, "")) == [
+        (logging.WARNING, "the clock of a:1 is in doubt: late"),
+        (logging.INFO, "the clock of a:1 is in doubt no more"),
     ]
 
 

@@ -247,6 +247,10 @@ def test_alarms_say_what_is_wrong_and_what_is_well_again() -> None:
         FinalityDiffers(7.0, Epoch(4), roots),
         ClockDoubted(8.0, A, "a head came 0.31 s before its slot"),
         ClockDoubted(9.0, None, "3 nodes say that our slots are in the future"),
+        ClockDoubted(10.0, A, ""),
+        ClockDoubted(11.0, None, ""),
+        BranchesDiffer(12.0, Slot(40), A, "2 of 3 nodes have 0xabababab at slot 39", {}),
+        BranchesDiffer(13.0, None, A, "", {}),
     ) == [
         "12:00:01.000  alarm   no node is healthy any more: requests are still tried, in order of rank",
         "12:00:02.000  alarm   a node is healthy again",
@@ -257,6 +261,10 @@ def test_alarms_say_what_is_wrong_and_what_is_well_again() -> None:
         "12:00:07.000  alarm   nodes have finalized different blocks for epoch 4: 0xabababab… (a:1), 0x00000000… (b:1)",
         "12:00:08.000  clock   the clock of a:1 is in doubt: a head came 0.31 s before its slot",
         "12:00:09.000  clock   our own clock is in doubt: 3 nodes say that our slots are in the future",
+        "12:00:10.000  clock   the clock of a:1 is in doubt no more",
+        "12:00:11.000  clock   our own clock is in doubt no more",
+        "12:00:12.000  branch  a:1 is on another branch than the others: 2 of 3 nodes have 0xabababab at slot 39",
+        "12:00:13.000  branch  a:1 is no longer compared with the others",
     ]
 
 

@@ -56,11 +56,13 @@ class AllUnhealthy(Signal):
 
 @dataclass(frozen=True, slots=True)
 class BranchesDiffer(Signal):
-    """Nodes have shown different roots at one slot, for two slots running where a node is blamed (N3).
+    """The chains of nodes have different blocks at one slot, for two slots running where a node is blamed (N3).
 
+    :param slot: where they differ; at the end the slot by which that was over, or `None` where a node that was blamed
+        is not compared with others any more: it is down, on another chain, or one of two that are left.
     :param blamed: the node that a majority of at least three speaks against, `None` while nobody can be blamed.
-    :param reason: what speaks against it; empty where it is with the others again.
-    :param roots: who shows what; empty where a verdict ends.
+    :param reason: what speaks against it; empty where nothing does any more.
+    :param roots: who has which, the most nodes first; empty where a node is blamed, and where all agree again.
     """
 
     slot: Slot | None
@@ -71,7 +73,10 @@ class BranchesDiffer(Signal):
 
 @dataclass(frozen=True, slots=True)
 class FinalityDiffers(Signal):
-    """Nodes have finalized different roots for one epoch: critical, and it switches nothing by itself (N3)."""
+    """Nodes have finalized different roots for one epoch: critical, and it switches nothing by itself (N3).
+
+    :param roots: who has finalized which, the most nodes first.
+    """
 
     epoch: Epoch
     roots: Mapping[Root, tuple[NodeId, ...]]
@@ -79,7 +84,10 @@ class FinalityDiffers(Signal):
 
 @dataclass(frozen=True, slots=True)
 class ClockDoubted(Signal):
-    """A node's clock, or our own where there is no node, is in doubt (N8)."""
+    """A node's clock, or our own where there is no node, is in doubt, or is so no more (N8).
+
+    :param warning: what is odd of it; empty where nothing is any more.
+    """
 
     node_id: NodeId | None
     warning: str

@@ -1,9 +1,10 @@
 """Which block a node's chain has at a slot, by the parents that headers name (N3)."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from vc_fallback.base.types import Root, Slot
+from vc_fallback.base.types import NodeId, Root, Slot
 
 MOST = 256
 """Headers kept, those used last: 8 epochs of the mainnet preset. For all nodes together
@@ -59,3 +60,12 @@ class Branches:
                 return None, parent
             root, slot = parent, known.slot
         return None, None
+
+
+def sides(places: Mapping[NodeId, Root]) -> dict[Root, tuple[NodeId, ...]]:
+    """Return who stands behind which root, in an order that does not depend on who came first: the most nodes first."""
+    roots: dict[Root, list[NodeId]] = {}
+    for node_id in sorted(places):
+        roots.setdefault(places[node_id], []).append(node_id)
+    found = sorted(roots.items(), key=lambda side: (-len(side[1]), side[0]))
+    return {root: tuple(nodes) for root, nodes in found}

@@ -113,12 +113,15 @@ class ClockWatch:
     def forget(self, node_id: NodeId) -> None:
         """Forget a node that left or is on another chain."""
         self._nodes.pop(node_id, None)
-        self._odd.discard(node_id)
         for heads in self._open.values():
             heads.pop(node_id, None)
 
     def judge(self, slot: Slot) -> list[NodeId | None]:
-        """Look at all slots up to one that is over; return who is odd since then, `None` standing for ourselves."""
+        """Look at all slots up to one that is over.
+
+        :returns: who is odd since then, and who is so no more; `None` stands for ourselves. The end of a node that was
+            forgotten is one of them.
+        """
         self._latest = slot
         for node in self._nodes.values():
             node.verdict = None
@@ -127,9 +130,11 @@ class ClockWatch:
         odd: set[NodeId | None] = {node_id for node_id in self._nodes if self.verdict(node_id).warning}
         if self.ours():
             odd.add(None)
-        new = [who for who in (None, *self._nodes) if who in odd and who not in self._odd]
+        changed = odd ^ self._odd
         self._odd = odd
-        return new
+        return [who for who in (None, *self._nodes) if who in changed] + sorted(
+            who for who in changed if who is not None and who not in self._nodes
+        )
 
     def verdict(self, node_id: NodeId) -> ClockVerdict:
         """Say what is known of a node's clock."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vc_fallback.base.types import ZERO_ROOT, Epoch, NodeId, Root
+from vc_fallback.decide.branches import sides
 
 MOST_EPOCHS = 4
 """Epochs kept of each node, the latest it named; 1.3 kB a node, by measurement."""
@@ -55,14 +56,8 @@ class Finality:
 
     def conflict(self, epoch: Epoch) -> FinalityConflict | None:
         """Return who has finalized what in an epoch, where that is not one root."""
-        roots: dict[Root, list[NodeId]] = {}
-        for node_id, named in self._named.items():
-            root = named.get(epoch)
-            if root is not None:
-                roots.setdefault(root, []).append(node_id)
-        if len(roots) < 2:
-            return None
-        return FinalityConflict(epoch, {root: tuple(nodes) for root, nodes in roots.items()})
+        roots = sides({node_id: named[epoch] for node_id, named in self._named.items() if epoch in named})
+        return FinalityConflict(epoch, roots) if len(roots) > 1 else None
 
     @property
     def conflicts(self) -> tuple[FinalityConflict, ...]:

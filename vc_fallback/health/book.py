@@ -5,7 +5,6 @@ from vc_fallback.base.health_signals import BranchesDiffer, ClockDoubted, Finali
 from vc_fallback.base.types import Epoch, NodeId, Root, Slot
 from vc_fallback.candidates import ListChange, Member
 from vc_fallback.chain import SlotClock
-from vc_fallback.decide.clock_offset import ClockWatch
 from vc_fallback.decide.health_state import HealthTransition, NodeHealth
 from vc_fallback.decide.tip_consensus import SETTLE
 from vc_fallback.health.facts import HealthFacts
@@ -39,7 +38,7 @@ class HealthBook(HealthFacts):
         for record in self.records.values():
             record.health.use(self._policy)
         self._heights.settle = SETTLE * slots.duration
-        self._clocks = ClockWatch(clock_policy(slots.duration))
+        self._clocks.policy = clock_policy(slots.duration)
         self._standings.failover.policy = failover_policy(self.settings, slots)
         self.on_sooner()
 
@@ -197,19 +196,19 @@ class HealthBook(HealthFacts):
     def slot_ended(self, slot: Slot) -> None:
         """Look back on a slot that is over: at branches and clocks."""
         now = self._clock.now()
-        for judged in self.consistency.judge():
-            self._news.add(BranchesDiffer(now, slot, judged.node_id, judged.reason, {}))
-        split = self.consistency.splits[:1]
-        if split != self._split:
-            self._split = split
-            if split:
-                self._news.add(BranchesDiffer(now, split[0].slot, None, "", split[0].roots))
-        for odd in self._clocks.judge(slot):
-            warning = self._clocks.ours() if odd is None else self._clocks.verdict(odd).warning
-            self._news.add(ClockDoubted(now, odd, warning))
-        if any(self._aged(record, now) for record in self.records.values()):
-            self._rank()
-        self._news.tell()
+        self._compare(slot, now)
+        for who in self._clocks.judge(slot):
+            warning = self._clocks.ours() if who is None else self._clocks.verdict(who).warning
+            if who is None or who in self.records:
+                self._news.add(ClockDoubted(now, who, warning))
+        self._looked_back(now)
+
+    def headers_known(self) -> None:
+        """Compare branches once more, by headers that have come since the slot was over."""
+        now = self._clock.now()
+        if self.slots is not None:
+            self._compare(Slot(self.slots.slot_at(now) - 1), now)
+            self._looked_back(now)
 
     def look(self) -> float | None:
         """See what time alone has changed; return the next moment at which it may change something."""
@@ -237,6 +236,28 @@ class HealthBook(HealthFacts):
         self.on_sooner()
 
     # --- how it is done
+
+    def _compare(self, slot: Slot, now: float) -> None:
+        consistency = self.consistency
+        for judged in consistency.judge():
+            if judged.node_id in self.records:
+                at = slot if judged.compared else None
+                self._news.add(BranchesDiffer(now, at, judged.node_id, judged.reason, {}))
+        split = consistency.splits[:1]
+        older = not split or (bool(self._split) and split[0].slot < self._split[0].slot)
+        if older and consistency.undecided:
+            # It is over when the nodes are seen to agree, not when a header is wanting.
+            return
+        if split != self._split:
+            self._split = split
+            self._news.add(
+                BranchesDiffer(now, split[0].slot if split else slot, None, "", split[0].roots if split else {})
+            )
+
+    def _looked_back(self, now: float) -> None:
+        if any(self._aged(record, now) for record in self.records.values()):
+            self._rank()
+        self._news.tell()
 
     def _join(self, member: Member) -> None:
         self.records[member.node_id] = NodeRecord(member, NodeHealth(self._policy, self._clock.now()), UNKNOWN_CHAIN)

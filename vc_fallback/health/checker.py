@@ -30,6 +30,10 @@ REST = 4.0
 """Slots between two questions for a node's peers, for what it has finalized, and, where it is on another chain, for
 its chain: they seldom change."""
 
+STEPS = 8
+"""Headers asked for one after the other on each branch when a slot is over, of eight branches at the most: a fork of 60
+slots is known after nine slots."""
+
 AT_ONCE = 2
 """Checks that are begun in one step of the event loop."""
 
@@ -234,16 +238,18 @@ class Checker:
 
 
 class SlotEnds:
-    """Looks back on each slot when it is over (N3, N8), and asks for the headers that ties nodes' branches together."""
+    """Looks back on each slot when it is over (N3, N8), and asks for the headers that tie nodes' branches together."""
 
     def __init__(self, book: HealthBook, pool: NodePool, clock: Clock) -> None:
         self._book = book
         self._pool = pool
         self._clock = clock
+        self._learning = False
 
     async def run(self) -> None:
         """Look for ever."""
         book = self._book
+        self._learning = False
         async with anyio.create_task_group() as tasks:
             while True:
                 slots = book.slots
@@ -253,8 +259,29 @@ class SlotEnds:
                 slot = slots.slot_at(self._clock.now())
                 await anyio.sleep(max(0.0, slots.start_of(Slot(slot + 1)) - self._clock.now()))
                 book.slot_ended(slot)
-                for node_id, root in book.consistency.wanted:
-                    tasks.start_soon(once, partial(self._link, node_id, root))
+                if book.consistency.wanted and not self._learning:
+                    self._learning = True
+                    tasks.start_soon(once, self._learn)
+
+    async def _learn(self) -> None:
+        """Walk back along branches, a header of each at a time, until it is known how they are tied together.
+
+        The heads of a fork are new in every slot, and so their headers are wanted in every slot.
+        """
+        consistency = self._book.consistency
+        try:
+            for _ in range(STEPS):
+                wanted = consistency.wanted
+                async with anyio.create_task_group() as tasks:
+                    for node_id, root in wanted:
+                        tasks.start_soon(once, partial(self._link, node_id, root))
+                if not any(root in consistency.branches for _, root in wanted):
+                    return
+                self._book.headers_known()
+                if not consistency.wanted:
+                    return
+        finally:
+            self._learning = False
 
     async def _link(self, node_id: NodeId, root: Root) -> None:
         try:

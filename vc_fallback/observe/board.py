@@ -258,6 +258,8 @@ def _is_bad(signal: Signal) -> bool:
             return signal.begins
         case BranchesDiffer():
             return bool(signal.reason or signal.roots)
-        case FinalityDiffers() | ClockDoubted():
+        case ClockDoubted():
+            return bool(signal.warning)
+        case FinalityDiffers():
             return True
     return False

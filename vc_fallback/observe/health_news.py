@@ -135,8 +135,11 @@ class HealthNews:
         return aloud
 
     def clock(self, signal: ClockDoubted) -> bool:
-        """Whether to say aloud that a clock is in doubt."""
-        return self._repeats.begins((signal.node_id, "clock"), signal.at, CLOCK_REST * self._slot)
+        """Whether to say aloud that a clock is in doubt, or is so no more."""
+        key = (signal.node_id, "clock")
+        if not signal.warning:
+            return self._repeats.ends(key, signal.at)
+        return self._repeats.begins(key, signal.at, CLOCK_REST * self._slot)
 
     def _news(self, signal: HealthChanged, node: _Node) -> list[News]:
         before, node.state = node.state, signal.state

@@ -38,6 +38,8 @@ def all_unhealthy_text(signal: AllUnhealthy) -> str:
 def branches_text(signal: BranchesDiffer, root: Callable[[Root], str]) -> str:
     """Return who is on another branch (N3); `root` writes a root."""
     if signal.blamed is not None:
+        if not signal.reason and signal.slot is None:
+            return f"{signal.blamed} is no longer compared with the others"
         if not signal.reason:
             return f"{signal.blamed} is on the branch of the others again"
         return f"{signal.blamed} is on another branch than the others: {shown(signal.reason)}"
@@ -52,8 +54,10 @@ def finality_text(signal: FinalityDiffers, root: Callable[[Root], str]) -> str:
 
 
 def clock_text(signal: ClockDoubted) -> str:
-    """Return whose clock is in doubt (N8)."""
+    """Return whose clock is in doubt, or is so no more (N8)."""
     whose = "our own clock" if signal.node_id is None else f"the clock of {signal.node_id}"
+    if not signal.warning:
+        return f"{whose} is in doubt no more"
     return f"{whose} is in doubt: {shown(signal.warning)}"
 
 

@@ -121,7 +121,8 @@ class FailureLog:
                     level if self._health.branches(signal) else logging.DEBUG, "%s", branches_text(signal, root_hex)
                 )
             case ClockDoubted():
-                logger.log(logging.WARNING if self._health.clock(signal) else logging.DEBUG, "%s", clock_text(signal))
+                level = logging.WARNING if signal.warning else logging.INFO
+                logger.log(level if self._health.clock(signal) else logging.DEBUG, "%s", clock_text(signal))
 
     def _stream(self, signal: StreamChanged) -> None:
         stream = self._streams.setdefault(signal.node_id, _Stream())
