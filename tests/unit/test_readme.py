@@ -32,7 +32,7 @@ def test_the_monitor_of_the_readme_prints_heads(backend: str, capsys: pytest.Cap
     """Ten lines are enough to follow two nodes, on asyncio and trio."""
     names: dict[str, Any] = {}
     # The block ends by running for ever on fixed URLs; its coroutine is run here for a moment, on nodes that are there.
-    exec(block("HeadMonitor").replace("anyio.run(main)", ""), names)  # noqa: S102 - our own text
+    exec(block("HeadMonitor(").replace("anyio.run(main)", ""), names)  # noqa: S102 - our own text
 
     async def for_a_moment() -> None:
         async with simulated_devnet(2, slot_duration=0.2, clock=Clock()) as net:
@@ -44,6 +44,24 @@ def test_the_monitor_of_the_readme_prints_heads(backend: str, capsys: pytest.Cap
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) >= 3
     assert all(re.match(r"\d+ [0-9a-f]{64} 127\.0\.0\.1:\d+ \(", line) for line in lines)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_validator_client_of_the_readme_attests(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line for each of its validators; a node that was sent the attestation by another way may have it already."""
+    names: dict[str, Any] = {}
+    exec(block("attester_duties").replace("anyio.run(main)", ""), names)  # noqa: S102 - our own text
+
+    async def for_an_epoch() -> None:
+        async with simulated_devnet(3, slot_duration=0.25, slots_per_epoch=8, clock=Clock()) as net:
+            names["URLS"][:] = net.urls
+            with anyio.fail_after(30):
+                await names["main"]()
+
+    anyio.run(for_an_epoch, backend=backend)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert all(re.match(r"\d+ 127\.0\.0\.1:\d+ 0\.\d+ \('127", line) for line in lines)
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
