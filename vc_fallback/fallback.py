@@ -30,6 +30,7 @@ from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.node.caller import Outcomes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.routes import Route
+from vc_fallback.node.warm import warm
 from vc_fallback.routing.calls.attesting import AttestingCalls
 from vc_fallback.routing.calls.duties import DutyCalls
 from vc_fallback.routing.calls.liveness import LivenessCalls
@@ -127,6 +128,7 @@ class BeaconNodeFallback(
         resolver: Resolver | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        warm()
         self._settings = config.requests
         self._runner = Runner(stragglers=config.requests.stragglers)
         self._cooldowns = Cooldowns()
