@@ -3,13 +3,14 @@
 Blocks come a twelfth into a slot, and slots are looked back on when they are over.
 """
 
+import json
 from collections.abc import Sequence
 
 import pytest
 
 from tests.acceptance.harness import Followed, announce, monitor
 from vc_fallback.base.health_signals import BranchesDiffer, ClockDoubted
-from vc_fallback.base.types import Slot
+from vc_fallback.base.types import Slot, root_hex
 from vc_fallback.testing import SimulatedDevnet, SimulatedNode, simulated_devnet
 
 pytestmark = pytest.mark.anyio
@@ -132,6 +133,38 @@ async def test_headers_that_nobody_has_leave_it_open_and_are_asked_for_once_a_sl
         assert followed.told(BranchesDiffer) == []
         assert 8 <= headers_asked(net.nodes) <= 12
         assert not followed.health_turns()
+
+
+async def test_a_header_that_is_not_the_one_asked_for_ties_nothing_together() -> None:
+    """N3, bad input: a link is believed because it hashes to the root it is listed under."""
+    async with simulated_devnet(3) as net, monitor(net) as followed:
+        alone = net[2]
+        fork(net, 160)
+        await followed.until(FORK + 0.5)
+        alone.switch("other")
+        # It would have every block of the others follow its own.
+        for node in net:
+            message = {
+                "slot": "132",
+                "proposer_index": "1",
+                "parent_root": root_hex(followed.chain.head_at(FORK).root),
+                "state_root": "0x" + "22" * 32,
+                "body_root": "0x" + "33" * 32,
+            }
+            body = {
+                "root": "0x" + "11" * 32,
+                "canonical": True,
+                "header": {"message": message, "signature": "0x" + "00" * 96},
+            }
+            node.answer(
+                "/eth/v1/beacon/headers/0x*",
+                200,
+                json.dumps({"data": body, "finalized": False, "execution_optimistic": False}),
+            )
+        await followed.until(140.5)
+        assert headers_asked(net.nodes) >= 8
+        assert followed.told(BranchesDiffer) == []
+        assert followed.monitor.ranking() == ("bn1", "bn2", "bn3")
 
 
 async def test_a_node_that_goes_down_on_its_branch_is_compared_no_more() -> None:

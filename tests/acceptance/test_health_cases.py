@@ -90,6 +90,33 @@ async def test_what_checks_ask_besides_costs_a_node_nothing(path: str) -> None:
             assert first.request_counts[path] == pytest.approx(5, abs=1)
 
 
+ANSWERS_BESIDE = {
+    "peers as a negative number": ("/eth/v1/node/peer_count", 200, '{"data":{"connected":"-1"}}'),
+    "peers as a list": ("/eth/v1/node/peer_count", 200, '{"data":[]}'),
+    "peers of 65 bits": ("/eth/v1/node/peer_count", 200, '{"data":{"connected":"18446744073709551616"}}'),
+    "peers 500": ("/eth/v1/node/peer_count", 500, ""),
+    "finality without epochs": (FINALITY, 200, '{"data":{"finalized":{"root":"0x00"}}}'),
+    "finality as a text": (FINALITY, 200, '{"data":"none"}'),
+    "finality 404": (FINALITY, 404, '{"code":404,"message":"NOT_FOUND"}'),
+    "finality 503": (FINALITY, 503, ""),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS_BESIDE)
+async def test_nonsense_beside_a_check_is_nothing_known(name: str) -> None:
+    """Bad input; N9, N3: it is unknown then, and neither health nor rank speaks of it."""
+    path, status, body = ANSWERS_BESIDE[name]
+    async with simulated_devnet(2) as net:
+        first = net[0]
+        first.answer(path, status, body)
+        async with monitor(net) as followed:
+            await followed.until(140.5)
+            verdict = followed.health(first)
+            assert (verdict.finalized if path == FINALITY else verdict.peers) is None
+            assert not any(change.suspect for change in followed.told(HealthChanged))
+            assert followed.monitor.order() == ("bn1", "bn2")
+
+
 # How far it is, by whose word (29, 30).
 
 
@@ -105,6 +132,34 @@ async def test_the_first_in_the_list_is_not_synced_by_its_own_word() -> None:
             assert followed.monitor.order() == ("bn2", "bn1")
             assert "178 slots behind by its own word" in followed.monitor.explain(NodeId("bn1"))
             assert not followed.health_turns(), "by the tip it is not behind, and it answers"
+
+
+async def test_a_node_that_calls_itself_synced_is_as_far_behind_as_the_others_show() -> None:
+    """Case 29 (it reports synced for eight epochs): the worse of its word and our reckoning counts."""
+    async with simulated_devnet(3) as net, monitor(net) as followed:
+        first = net[0]
+        await followed.until(130.5)
+        first.override(SYNCING, sync_distance="0", is_syncing=False)
+        first.cut_off()
+        await followed.until(132.95)
+        verdict = followed.health(first)
+        assert (verdict.state, verdict.lag, verdict.sync_distance) == (HealthState.HEALTHY, 2, 2)
+        assert followed.monitor.order() == ("bn2", "bn3", "bn1")
+        assert "2 slots behind the tip" in followed.monitor.explain(NodeId("bn1"))
+        await followed.until(139.95)
+        assert followed.health(first).reason is HealthReason.BEHIND
+
+
+async def test_nodes_that_lag_stand_by_how_far_and_those_alike_by_the_list() -> None:
+    """Case 29, N6: synced, a little behind, behind, far behind; user order inside each of them."""
+    async with simulated_devnet(7) as net, monitor(net, health={"max_lag": 1000}) as followed:
+        for node, distance in zip(net, (70, 17, 9, 64, 16, 0, 0), strict=True):
+            if distance:
+                node.cut_off()
+                node.override(SYNCING, head_slot="128", sync_distance=str(distance), is_syncing=True)
+        await followed.until(128.95)
+        assert followed.monitor.ranking() == ("bn6", "bn7", "bn3", "bn5", "bn2", "bn4", "bn1")
+        assert not followed.health_turns()
 
 
 async def test_an_execution_layer_that_is_said_to_be_offline_excludes_nobody() -> None:
@@ -481,6 +536,12 @@ async def test_one_of_three_on_a_branch_of_its_own() -> None:
             assert any(one.blamed is None and len(one.roots) == 2 for one in differ), "both are shown"
             assert root_hex(followed.block(44).root)[:10] in followed.health(alone).inconsistent
             assert not followed.health_turns()
+            # Each node's own head and finality can be asked for.
+            for node, letter, own in ((alone, "a", "other"), (second, "b", "main"), (fallback, "b", "main")):
+                assert followed.health(node).finalized == (3, bytes.fromhex(letter * 64))
+                entry = followed.entry(node)
+                assert entry is not None
+                assert entry.root == followed.block(44, own).root
             (alarm,) = followed.told(FinalityDiffers)
             assert alarm.epoch == 3
             assert sorted(map(len, alarm.roots.values())) in ([1, 1], [1, 2], [1, 3])

@@ -317,14 +317,17 @@ def test_different_finalized_roots_of_one_epoch_are_told_once() -> None:
     for _ in range(3):
         assert finality.finalized(C, Epoch(10), root("x")) is None
         assert finality.finalized(C, Epoch(10), root("z")) is None
+    assert finality.latest(B) == (Epoch(10), root("z"))
     finality.forget(A)
     assert not finality.conflicts
+    assert finality.latest(A) is None
 
 
 def test_before_finality_nobody_disagrees() -> None:
     """N3: nodes name epoch 0 by zeros or by the genesis block."""
     finality = Finality()
     assert finality.finalized(A, Epoch(0), ZERO_ROOT) is None
+    assert finality.latest(A) is None
     assert finality.finalized(B, Epoch(0), root("genesis")) is None
     assert finality.finalized(C, Epoch(0), root("its state")) is None
     assert finality.finalized(D, Epoch(5), root("x")) is None

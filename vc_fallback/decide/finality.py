@@ -54,6 +54,11 @@ class Finality:
             self._told.popitem(last=False)
         return conflict
 
+    def latest(self, node_id: NodeId) -> tuple[Epoch, Root] | None:
+        """Return the checkpoint that a node named last, or `None` where it has finalized nothing yet."""
+        named = self._named.get(node_id)
+        return next(reversed(named.items())) if named else None
+
     def conflict(self, epoch: Epoch) -> FinalityConflict | None:
         """Return who has finalized what in an epoch, where that is not one root."""
         roots = sides({node_id: named[epoch] for node_id, named in self._named.items() if epoch in named})

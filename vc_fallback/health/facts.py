@@ -130,6 +130,7 @@ class HealthFacts:
             offset=clock.offset,
             clock=clock.warning,
             inconsistent=self.consistency.inconsistent(node_id),
+            finalized=self.finality.latest(node_id),
             peers=record.peers,
             drained=self.drains.left(node_id, now),
             checked=health.checked,

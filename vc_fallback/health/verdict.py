@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from vc_fallback.base.health import HealthReason, HealthState
-from vc_fallback.base.types import NodeId
+from vc_fallback.base.types import Epoch, NodeId, Root
 from vc_fallback.decide.health_state import HealthTransition
 
 
@@ -22,6 +22,7 @@ class HealthVerdict:
     :param offset: what is proved of its clock, in seconds, 0 or below (N8).
     :param clock: what is odd of its clock; empty where nothing is.
     :param inconsistent: what speaks against the branch that it is on; empty where nothing does (N3).
+    :param finalized: epoch and root of the checkpoint that it named last.
     :param peers: how many it says it has.
     :param drained: for how many more seconds it is put last on purpose, 0 where it is not (N11).
     :param checked: loop time at which its last check ended.
@@ -45,6 +46,7 @@ class HealthVerdict:
     offset: float | None
     clock: str
     inconsistent: str
+    finalized: tuple[Epoch, Root] | None
     peers: int | None
     drained: float
     checked: float | None
