@@ -13,6 +13,7 @@ import pytest
 
 from tests.json_schema import check_line
 from vc_fallback import FailureLog, FallbackConfig, HeadMonitor, JsonLines, Observer, PlainLines
+from vc_fallback.base.types import NodeId
 from vc_fallback.observe import log as log_module
 from vc_fallback.observe.board import Board
 from vc_fallback.observe.view import View
@@ -207,8 +208,11 @@ async def test_a_node_that_flips_is_no_chatter_for_people(caplog: pytest.LogCapt
         assert [line["kind"] for line in shown.lines("failover")] == ["failover"]
 
 
-async def test_a_branch_of_its_own_is_told_and_who_is_blamed() -> None:
+async def test_a_branch_of_its_own_is_told_and_who_is_blamed_and_that_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """N3: in each slot for programs, at slots 1, 2, 4, 8 for people."""
+    caplog.set_level(logging.INFO)
     async with followed() as shown:
         slots = shown.net.chain.slots
         shown.net.chain.branch("other", above=slots.slot_at(shown.net.clock.now()) - 1)
@@ -223,6 +227,38 @@ async def test_a_branch_of_its_own_is_told_and_who_is_blamed() -> None:
         assert len([text for text in shown.told("branch") if text.startswith("bn3 is on another branch")]) == 1
         assert re.match("2 of 3 nodes have 0x[0-9a-f]{8} at slot", blamed["reason"])
         assert re.match("2 of 3 nodes have 0x[0-9a-f]{8} at slot", shown.view().rows[2].reason)
+        shown.clear()
+        caplog.clear()
+        shown.net[2].switch("main")
+        await anyio.sleep(4 * SLOT)
+        over, acquitted = shown.lines("branches")
+        assert (over["blamed"], over["reason"], over["roots"]) == (None, "", [])
+        assert (acquitted["blamed"], acquitted["reason"]) == ("bn3", "")
+        said = ["the nodes are on one branch again", "bn3 is on the branch of the others again"]
+        assert shown.told("branch") == said
+        assert [found for found in logged(caplog) if "branch" in found[1]] == [(logging.INFO, text) for text in said]
+        assert shown.view().rows[2].reason == "current head"
+
+
+async def test_a_clock_in_doubt_is_told_and_that_it_is_so_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    """N8: our own slots are in the future by the word of both nodes, once."""
+    caplog.set_level(logging.INFO)
+    async with followed(2) as shown:
+        assert shown.monitor is not None
+        for node_id in ("bn1", "bn2"):
+            shown.monitor.cache.book.future_slot(NodeId(node_id))
+        await anyio.sleep(20 * SLOT)
+        lines = [(line["node"], bool(line["warning"])) for line in shown.lines("clock")]
+        assert lines == [(node, odd) for odd in (True, False) for node in (None, "bn1", "bn2")]
+        said = [
+            "our own clock is in doubt: 2 nodes say that our slots are in the future: our clock is fast",
+            *(f"the clock of {name} is in doubt: says that our slots are in the future" for name in ("bn1", "bn2")),
+            "our own clock is in doubt no more",
+            *(f"the clock of {name} is in doubt no more" for name in ("bn1", "bn2")),
+        ]
+        assert shown.told("clock") == said
+        levels = [logging.WARNING] * 3 + [logging.INFO] * 3
+        assert [found for found in logged(caplog) if "in doubt" in found[1]] == list(zip(levels, said, strict=True))
 
 
 async def test_twenty_nodes_that_all_move_up_are_told_once_each() -> None:

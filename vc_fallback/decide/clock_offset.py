@@ -119,8 +119,8 @@ class ClockWatch:
     def judge(self, slot: Slot) -> list[NodeId | None]:
         """Look at all slots up to one that is over.
 
-        :returns: who is odd since then, and who is so no more; `None` stands for ourselves. The end of a node that was
-            forgotten is one of them.
+        :returns: who is odd since then, and who is so no more, by name; `None` stands for ourselves and comes first. A
+            node that was forgotten is odd no more.
         """
         self._latest = slot
         for node in self._nodes.values():
@@ -132,9 +132,8 @@ class ClockWatch:
             odd.add(None)
         changed = odd ^ self._odd
         self._odd = odd
-        return [who for who in (None, *self._nodes) if who in changed] + sorted(
-            who for who in changed if who is not None and who not in self._nodes
-        )
+        nodes = sorted(who for who in changed if who is not None)
+        return [None, *nodes] if None in changed else [*nodes]
 
     def verdict(self, node_id: NodeId) -> ClockVerdict:
         """Say what is known of a node's clock."""

@@ -118,7 +118,7 @@ class Consistency:
         return "" if node is None else node.reason
 
     def judge(self) -> list[Judged]:
-        """Compare all nodes as of the end of a slot, and return whose verdict has changed."""
+        """Compare all nodes as of the end of a slot, and return whose verdict has changed, by name."""
         wanted: dict[Root, NodeId] = {}
         self.undecided = False
         found = []
@@ -140,11 +140,11 @@ class Consistency:
             if node.reason != before and not (node.reason and before):
                 found.append(Judged(node_id, node.reason, compared=len(self._nodes) >= FEWEST))
                 self._lost.discard(node_id)
-        found += [Judged(node_id, "", compared=False) for node_id in sorted(self._lost)]
+        found += [Judged(node_id, "", compared=False) for node_id in self._lost]
         self._lost.clear()
         self.splits = _splits(looks)
         self.wanted = tuple((node_id, root) for root, node_id in list(wanted.items())[:_MOST_WANTED])
-        return found
+        return sorted(found, key=lambda judged: judged.node_id)
 
     def _count(self, node: _Node, against: str) -> None:
         if against:
