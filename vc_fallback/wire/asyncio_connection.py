@@ -8,6 +8,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 
+from vc_fallback.wire.asyncio_tasks import callback_context
 from vc_fallback.wire.connection import Connection
 from vc_fallback.wire.http import Receiver, WireLimits
 from vc_fallback.wire.outbox import Outbox
@@ -45,7 +46,9 @@ class AsyncioConnection(Connection):
         self._outbox: Outbox | None = None
         self._sent: Callable[[], None] | None = None
         self._listening = True
-        loop.add_reader(connected, self._on_readable)
+        # The sinks of streams are called from here.
+        self._context = callback_context()
+        self._listen()
 
     async def exchange(
         self, method: str, parts: Sequence[bytes], receiver: Receiver, sent: Callable[[], None] | None = None
@@ -84,7 +87,7 @@ class AsyncioConnection(Connection):
             return
         if not self._listening:
             self._listening = True
-            self._loop.add_reader(self._socket, self._on_readable)
+            self._listen()
         self._waiter = waiter = self._loop.create_future()
         try:
             await waiter
@@ -103,7 +106,7 @@ class AsyncioConnection(Connection):
         self.reused = True
         if not self._listening and not self.closed:
             self._listening = True
-            self._loop.add_reader(self._socket, self._on_readable)
+            self._listen()
 
     def abort(self, error: Exception) -> None:
         if not self.closed:
@@ -124,6 +127,9 @@ class AsyncioConnection(Connection):
     def now(self) -> float:
         return self._loop.time()
 
+    def _listen(self) -> None:
+        self._context.run(self._loop.add_reader, self._socket, self._on_readable)
+
     def _begin_writing(self, parts: Sequence[bytes], sent: Callable[[], None] | None) -> None:
         if self._tls is None and (len(parts) == 1 or sum(map(len, parts)) <= _JOIN):
             data = parts[0] if len(parts) == 1 else b"".join(parts)
@@ -143,7 +149,7 @@ class AsyncioConnection(Connection):
         self._sent = sent
         self._unwritten = True
         self._outbox = Outbox(parts, self._tls)
-        self._loop.add_writer(self._socket, self._on_writable)
+        self._context.run(self._loop.add_writer, self._socket, self._on_writable)
         self._write()
 
     def _write(self) -> None:
