@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from vc_fallback.base.clock import Clock
+from vc_fallback.base.clock import Clock, loop_time
 from vc_fallback.base.types import Root, Slot
 from vc_fallback.chain import ChainIdentity, SlotClock
 
@@ -87,3 +87,11 @@ async def test_a_given_unix_time_holds_until_the_system_clock_is_asked() -> None
     assert clock.unix() == 400.0
     assert clock.reanchor() == 100.0
     assert clock.unix() == 500.0
+
+
+async def test_the_time_of_the_loop_is_the_same_without_looking_for_the_loop() -> None:
+    """I2: what is asked at every request is bound to the loop that runs."""
+    tell = loop_time()
+    assert tell() == anyio.current_time()
+    await anyio.sleep(2.5)
+    assert tell() == anyio.current_time() == Clock(wall=None).now()

@@ -1,5 +1,6 @@
 """How long a node's answers take: the latency that nine of ten stay within (N3, Q2)."""
 
+from bisect import bisect_left, insort
 from collections import deque
 
 QUANTILE_TENTHS = 9
@@ -25,20 +26,23 @@ class LatencyDigest:
         nobody asks any more is not judged for ever by what it was.
     """
 
-    __slots__ = ("_answers", "_p90", "memory")
+    __slots__ = ("_answers", "_sorted", "memory")
 
     def __init__(self, memory: float = 384.0) -> None:
         self.memory = memory
-        self._answers: deque[tuple[float, float]] = deque(maxlen=MOST)
-        self._p90: float | None = None
+        self._answers: deque[tuple[float, float]] = deque()
+        self._sorted: list[float] = []
+        """Their latencies: kept in order, as every answer is followed by the question for the p90."""
 
     def __len__(self) -> int:
         return len(self._answers)
 
     def add(self, latency: float, now: float) -> None:
         """Take an answer that took `latency` seconds, or a wait that was given up after so many."""
+        if len(self._answers) >= MOST:
+            self._drop()
         self._answers.append((now, latency))
-        self._p90 = None
+        insort(self._sorted, latency)
 
     def p90(self, now: float) -> float | None:
         """Return the latency in seconds that nine of ten answers stay within; `None` while there are fewer than three.
@@ -47,18 +51,18 @@ class LatencyDigest:
         """
         begins = now - self.memory
         while self._answers and self._answers[0][0] <= begins:
-            self._answers.popleft()
-            self._p90 = None
+            self._drop()
         count = len(self._answers)
         if count < FEWEST:
             return None
-        if self._p90 is None:
-            latencies = sorted(latency for _, latency in self._answers)
-            rank = -(-count * QUANTILE_TENTHS // 10)
-            self._p90 = latencies[min(rank, count - 1) - 1]
-        return self._p90
+        rank = -(-count * QUANTILE_TENTHS // 10)
+        return self._sorted[min(rank, count - 1) - 1]
 
     def clear(self) -> None:
         """Forget all."""
         self._answers.clear()
-        self._p90 = None
+        self._sorted.clear()
+
+    def _drop(self) -> None:
+        _, latency = self._answers.popleft()
+        del self._sorted[bisect_left(self._sorted, latency)]

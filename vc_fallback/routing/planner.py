@@ -19,7 +19,7 @@ class Planner:
         self._book = book
         self._cooldowns = cooldowns
         self._clock = clock
-        self._made: dict[Role | None, Plan] = {}
+        self._made: dict[tuple[Role | None, NodeId | None], Plan] = {}
         self._from: tuple[CandidateList, Ranking, NodeId | None] | None = None
         self._roles: Mapping[NodeId, frozenset[Role]] = {}
 
@@ -36,10 +36,13 @@ class Planner:
             self._made.clear()
             self._from = (listed, ranking, active)
             self._roles = {node_id: member.candidate.roles for node_id, member in listed.members.items()}
-        if prefer is None and not self._cooldowns:
-            made = self._made.get(role)
+        if not self._cooldowns:
+            made = self._made.get((role, prefer))
             if made is None:
-                made = self._made[role] = plan(book.order, ranking, self._roles, role=role)
+                if prefer is not None and prefer not in self._roles:
+                    # Nobody is preferred: else names of the caller's would be kept here, however many they are.
+                    return self.plan(role)
+                made = self._made[role, prefer] = plan(book.order, ranking, self._roles, role=role, prefer=prefer)
             return made
         return plan(book.order, ranking, self._roles, role=role, cooling=self._cooling(), prefer=prefer)
 
