@@ -227,6 +227,7 @@ async def test_a_branch_of_its_own_is_told_and_who_is_blamed_and_that_it_is_over
         assert len([text for text in shown.told("branch") if text.startswith("bn3 is on another branch")]) == 1
         assert re.match("2 of 3 nodes have 0x[0-9a-f]{8} at slot", blamed["reason"])
         assert re.match("2 of 3 nodes have 0x[0-9a-f]{8} at slot", shown.view().rows[2].reason)
+        await anyio.sleep(SLOT / 2)
         shown.clear()
         caplog.clear()
         shown.net[2].switch("main")

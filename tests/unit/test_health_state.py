@@ -292,6 +292,7 @@ def test_a_failure_ends_steadiness() -> None:
     health.request_failed(100.0, "refused", started=100.0, transport=True)
     assert steadies(health, 102.0) == [False, False, False, True]
     refused(health, 110.0)
+    assert health.passed == 0
     assert steadies(health, 112.0) == [False, False, False, True]
 
 

@@ -113,6 +113,16 @@ def test_a_burst_leaves_the_last_height() -> None:
     assert known.tip(13.0, Slot(200)) == 199
 
 
+def test_a_burst_moves_the_tip_that_was_known_before_it() -> None:
+    """N5: what has settled of a node is dropped where more than eight heights come, and the tip is found anew."""
+    known, fresh = heights(100, settle=3.0), heights(100, settle=3.0)
+    assert known.tip(5.0, Slot(200)) == 100
+    for number in range(12):
+        for one in (known, fresh):
+            one.saw(A, Slot(101 + number), 10.0, served=True)
+    assert known.tip(10.0, Slot(200)) == fresh.tip(10.0, Slot(200)) == 105
+
+
 def test_who_is_forgotten_has_no_height() -> None:
     """N5: what a node said that says nothing any more is no height now."""
     known = heights(1000, 900, 900)
