@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-import anyio
-
 from vc_fallback.base.types import NodeId, Sourced
 from vc_fallback.routing.outcomes import Accept, Op, Report, check, failure, last_resort
 from vc_fallback.routing.runner import Runner, Timer
@@ -48,7 +46,7 @@ async def best(
     :raises Exception: what `op`, `accept` or `score` raised but :exc:`~vc_fallback.NodeError`, unchanged.
     """
     nodes = [node_id for tier in tiers for node_id in tier]
-    check(what, nodes, end, anyio.current_time())
+    check(what, nodes, end, runner.now())
     tiers = [tier for tier in tiers if tier]
     choice = _Choice(op, tiers, nodes, min(end, soft), score, min_improvement, accept, report, runner, what)
     await choice.run(end, choice.begin)
@@ -57,7 +55,7 @@ async def best(
     answer = choice.chosen or choice.best_so_far() or last_resort(nodes, attempts)
     if answer is not None:
         return answer
-    raise failure(what, nodes, attempts, over=anyio.current_time() >= end)
+    raise failure(what, nodes, attempts, over=runner.now() >= end)
 
 
 class _Choice(Together[T], Generic[T]):
@@ -89,7 +87,7 @@ class _Choice(Together[T], Generic[T]):
 
     async def begin(self) -> None:
         """Ask the first tier; where there is no time to compare, all."""
-        if self._soft > anyio.current_time():
+        if self._soft > self.runner.now():
             first, *others = self._tiers.pop(0)
             self._timer = self.runner.at(self._soft, self.call(self._give_up_collecting))
         else:

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-import anyio
-
 from vc_fallback.base.types import NodeId
 from vc_fallback.routing.outcomes import Attempt, Op, Report, check
 from vc_fallback.routing.runner import Runner
@@ -29,7 +27,7 @@ async def everyone(
     :raises NoCandidates: without nodes.
     :raises Exception: what `op` raised but :exc:`~vc_fallback.NodeError`, unchanged.
     """
-    check(what, nodes, end, anyio.current_time())
+    check(what, nodes, end, runner.now())
     asking = _Everyone(op, None, report, runner, what)
     await asking.run(end, lambda: asking.ask_all(nodes))
     return [asking.attempts[node_id] for node_id in nodes if node_id in asking.attempts]

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-import anyio
-
 from vc_fallback.base.types import NodeId, Sourced
 from vc_fallback.routing.outcomes import Accept, Op, Report, check, failure, last_resort
 from vc_fallback.routing.runner import Runner, Timer
@@ -41,7 +39,7 @@ async def first_success(
     :raises NoCandidates: without nodes.
     :raises Exception: what `op`, `accept` or `delay` raised but :exc:`~vc_fallback.NodeError`, unchanged.
     """
-    check(what, nodes, end, anyio.current_time())
+    check(what, nodes, end, runner.now())
     race = _Race(op, nodes, end, delay, runner, accept, report, what)
     if await race.run(end, race.work):
         assert race.winner is not None  # noqa: S101 - that is what was decided
@@ -50,7 +48,7 @@ async def first_success(
     answer = last_resort(nodes, attempts)
     if answer is not None:
         return answer
-    raise failure(what, nodes, attempts, over=anyio.current_time() >= end)
+    raise failure(what, nodes, attempts, over=runner.now() >= end)
 
 
 class _Race(Together[T], Generic[T]):
@@ -81,7 +79,7 @@ class _Race(Together[T], Generic[T]):
         while not self.over and self._next < len(nodes):
             node_id = nodes[self._next]
             self._next += 1
-            now = anyio.current_time()
+            now = self.runner.now()
             if self._next < len(nodes):
                 self._set_timer(now + self._delay(node_id))
             attempt = await self.ask(node_id, now)

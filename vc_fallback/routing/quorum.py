@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
-import anyio
-
 from vc_fallback.base.types import NodeId, Sourced
 from vc_fallback.base.watch import Watch
 from vc_fallback.node.failures import NotReady, RateLimited, Unauthorized
@@ -75,7 +73,7 @@ async def quorum(
         raise ValueError(f"{what}: a threshold of {threshold} nodes is none")
     if not again > 0:
         raise ValueError(f"{what}: nodes cannot be asked again every {again} s")
-    check(what, nodes, end, anyio.current_time())
+    check(what, nodes, end, runner.now())
     if threshold > len(nodes):
         problem = f"{threshold} nodes have to give the same, and there are {len(nodes)}"
         raise QuorumNotReached(what, threshold, {}, problem=problem)
@@ -202,7 +200,7 @@ class _Vote(Together[T], Generic[T]):
         if voter.news or not self._is_with_the_most(voter.node_id):
             self._ask_beside(voter)
         else:
-            self._look_again(voter, anyio.current_time() + self._again)
+            self._look_again(voter, self.runner.now() + self._again)
 
     def _news(self, voter: _Voter) -> None:
         voter.news = True

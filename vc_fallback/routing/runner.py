@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from vc_fallback.base.clock import loop_time
 from vc_fallback.base.types import NodeId
 
 logger = logging.getLogger(__name__)
@@ -133,6 +134,8 @@ class Runner:
         self.stragglers: Counter[NodeId] = Counter()
         self.opened = anyio.Event()
         """Set once tasks can be started."""
+        self.now: Callable[[], float] = anyio.current_time
+        """Loop time in seconds; once tasks can be started, without looking for the loop each time."""
         self._running: set[Beside] = set()
         self._tasks: TaskGroup | None = None
         self._on_asyncio = False
@@ -151,6 +154,7 @@ class Runner:
         """Hold all tasks and watch the time, until it is cancelled; to be started once, best by `TaskGroup.start`."""
         trio = sys.modules.get("trio")
         self._on_asyncio = trio is None or not trio.lowlevel.in_trio_task()
+        self.now = loop_time()
         async with anyio.create_task_group() as self._tasks:
             self.opened.set()
             task_status.started()
@@ -204,7 +208,7 @@ class Runner:
             with anyio.CancelScope(deadline=self._wakes) as self._wait:
                 await anyio.sleep_forever()
             self._wait = None
-            self._call_due(anyio.current_time())
+            self._call_due(self.now())
 
     def at(self, when: float, callback: Callable[[], None]) -> Timer:
         """Call something, which has to return at once, at a moment in loop time, or when `run` ends before."""

@@ -98,22 +98,22 @@ class Together(Generic[T]):
     async def ask(self, node_id: NodeId, started: float | None = None) -> Attempt[T]:
         """Ask one node once, keep what came of it, and report it.
 
-        :param started: this moment in loop time, where it is known: to ask for it is 1 µs.
+        :param started: this moment in loop time, where it is known.
         :raises BaseException: what is no :exc:`~vc_fallback.NodeError`.
         """
         if started is None:
-            started = anyio.current_time()
+            started = self.runner.now()
         try:
             answer = await self._op(node_id)
             doubt = None if self._accept is None else self._accept(answer)
         except NodeError as error:
-            return self._note(Attempt(node_id, started, anyio.current_time(), error=error))
+            return self._note(Attempt(node_id, started, self.runner.now(), error=error))
         except Exception:
             raise  # It says nothing of the node.
         except BaseException:
-            self._note(Attempt(node_id, started, anyio.current_time()))
+            self._note(Attempt(node_id, started, self.runner.now()))
             raise
-        return self._note(Attempt(node_id, started, anyio.current_time(), answer, None, doubt))
+        return self._note(Attempt(node_id, started, self.runner.now(), answer, None, doubt))
 
     def _note(self, attempt: Attempt[T]) -> Attempt[T]:
         self.attempts.pop(attempt.node_id, None)
@@ -124,7 +124,7 @@ class Together(Generic[T]):
 
     def not_asked(self, node_id: NodeId) -> None:
         """Note that a node cannot be asked any more."""
-        now = anyio.current_time()
+        now = self.runner.now()
         self.attempts[node_id] = Attempt(node_id, now, now, error=NotSent(node_id, self.what, "the program ends"))
 
     async def _run_beside(self, function: Callable[..., Coroutine[Any, Any, None]], args: tuple[Any, ...]) -> None:
