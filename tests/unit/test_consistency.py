@@ -220,6 +220,17 @@ def test_a_node_ahead_of_all_others_is_not_judged() -> None:
     assert nodes.inconsistent(C) == ""
 
 
+def test_two_that_run_ahead_together_acquit_nobody() -> None:
+    """N3: at their slot only they have a voice, and two are too few to blame and to acquit."""
+    nodes = Consistency()
+    show(nodes, 100, "x", "x", "y", "x")
+    show(nodes, 101, "x", "x", "y", "x")
+    assert nodes.inconsistent(C)
+    for slot in range(102, 106):
+        assert show(nodes, slot, None, None, f"y{slot}", f"y{slot}") == []
+    assert nodes.inconsistent(C)
+
+
 def test_a_verdict_of_three_does_not_outlive_the_third() -> None:
     """N3: two that are left disagree, and nobody is blamed."""
     nodes = Consistency()

@@ -278,6 +278,16 @@ def test_the_least_bad_is_left_at_once_for_a_steady_one_and_else_after_the_dwell
         assert world.moves[-1].reason == "p2: 40 slots behind the tip; p1 does better"
 
 
+def test_one_that_was_usable_meanwhile_is_measured_by_that_and_not_by_how_it_took_over() -> None:
+    """N9: it was the least bad, became well, and is what it was: that is a failover, which waits for nothing."""
+    world = World()
+    world.at(0.0, f1=DOWN)
+    assert world.at(10.0, p1=DOWN, p2=OPTIMISTIC, f1=DOWN) == P2
+    world.at(15.0, p1=DOWN, f1=DOWN)
+    assert world.at(20.0, p1=UNSTEADY, p2=OPTIMISTIC, f1=DOWN) == P1
+    assert world.told[2:] == [(20.0, FAILOVER, P2, P1)]
+
+
 def test_all_unhealthy_is_an_alarm_and_everyone_is_still_asked() -> None:
     """N10, scenario 54: a gauge, and an order to try."""
     world = World()
