@@ -1,7 +1,7 @@
 """First success: the best node first, the next at once on failure, and as well after a delay (Q2, Q3, Q4)."""
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from vc_fallback.base.types import NodeId, Sourced
 from vc_fallback.routing.outcomes import Accept, Op, Report, check, failure, last_resort
@@ -52,7 +52,12 @@ async def first_success(
 
 
 class _Race(Together[T], Generic[T]):
-    """One request. Whoever runs attempts, the caller's task and those beside it, takes the next node from one list."""
+    """One request. Whoever runs attempts, the caller's task and those beside it, takes the next node from one list.
+
+    Nearly all are over before the first timer, which comes before the end: until then the scope needs no deadline.
+    """
+
+    keeps_time: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -82,6 +87,8 @@ class _Race(Together[T], Generic[T]):
             now = self.runner.now()
             if self._next < len(nodes):
                 self._set_timer(now + self._delay(node_id))
+            elif self._timer is None:
+                self._scope.deadline = self._end
             attempt = await self.ask(node_id, now)
             if attempt.answer is not None and attempt.doubt is None and not self._decided():
                 self.over = True
@@ -98,10 +105,15 @@ class _Race(Together[T], Generic[T]):
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.runner.at(when, self._hedge) if when < self._end else None
+            self._timer = None
+        if when < self._end and self.runner.open:
+            self._timer = self.runner.at(when, self._hedge)
+        else:
+            self._scope.deadline = self._end
 
     def _hedge(self) -> None:
         """The node that was asked last is late: ask the next as well."""
         self._timer = None
+        self._scope.deadline = self._end
         if not self.over and self._next < len(self._nodes):
             self.start(self.work)

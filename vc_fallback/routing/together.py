@@ -28,6 +28,9 @@ class Together(Generic[T]):
     patient: ClassVar[bool] = False
     """Whether more may come when nothing is under way."""
 
+    keeps_time: ClassVar[bool] = False
+    """Whether it gives its scope a deadline by itself, once it may be needed: a third of what a scope costs."""
+
     def __init__(
         self, op: Op[T], accept: Accept[T] | None, report: Report[T] | None, runner: Runner, what: str
     ) -> None:
@@ -52,7 +55,7 @@ class Together(Generic[T]):
         """
         try:
             # Whoever runs beside wakes the caller's own attempt by cancelling it.
-            with anyio.CancelScope(deadline=end) as self._scope:
+            with anyio.CancelScope(deadline=math.inf if self.keeps_time else end) as self._scope:
                 try:
                     await own()
                 except Exception as error:  # noqa: BLE001 - raised below, unless it is a loser's
