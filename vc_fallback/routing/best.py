@@ -21,7 +21,7 @@ async def best(
     *,
     soft: float,
     end: float,
-    score: Score[T],
+    score: Score[T] | None,
     runner: Runner,
     min_improvement: float = 0.0,
     accept: Accept[T] | None = None,
@@ -31,12 +31,15 @@ async def best(
     """Ask all nodes of the first tier at once, and return the best answer.
 
     As soon as all have answered, or at the soft deadline, the best of what is there is taken; where nothing is, the
-    first answer until the end. The next tier is asked when all of the one before have failed, and the rest when nothing
-    has come by the soft deadline; so scores are compared within a tier only.
+    first answer until the end. The next tier is asked when all of the one before have failed, and as well when nothing
+    has come by the soft deadline, and when nothing has come after as long a time again; so scores are compared within a
+    tier only.
 
     :param tiers: whom to ask, each tier best first, each node once; empty tiers do not count.
     :param soft: moment in loop time until which answers are collected.
     :param end: moment in loop time at which the caller gets an error.
+    :param score: `None` where there is nothing to compare: the first node by rank is taken that answers, as soon as all
+        before it have failed.
     :param min_improvement: by which part of its score the answer of the first node, of those that answered, has to be
         exceeded for it to be left; 0.05 is 5 %. Equal scores go to the node that comes first.
     :raises NotFound: when that is what all say who can be asked.
@@ -67,7 +70,7 @@ class _Choice(Together[T], Generic[T]):
         tiers: Sequence[Sequence[NodeId]],
         nodes: Sequence[NodeId],
         soft: float,
-        score: Score[T],
+        score: Score[T] | None,
         min_improvement: float,
         accept: Accept[T] | None,
         report: Report[T] | None,
@@ -82,20 +85,24 @@ class _Choice(Together[T], Generic[T]):
         self._score = score
         self._min_improvement = min_improvement
         self._late = False
+        self._collects = 0.0
         self._under_way = 0
+        self._asked: list[NodeId] = []
+        """In the order of their rank."""
         self._timer: Timer | None = None
 
     async def begin(self) -> None:
         """Ask the first tier; where there is no time to compare, all."""
         if self._soft > self.runner.now():
-            first, *others = self._tiers.pop(0)
-            self._timer = self.runner.at(self._soft, self.call(self._give_up_collecting))
+            first, *others = self._asked = [*self._tiers.pop(0)]
+            self._collects = self._soft - self.runner.now()
+            self._wait_for_answers(self._soft)
         else:
             self._late = True
-            first, *others = self._rank
+            first, *others = self._asked = [*self._rank]
             self._tiers.clear()
         self._under_way = 1
-        self._ask_beside(others)
+        self._start_beside(others)
         await self._try(first)
 
     def leave(self) -> None:
@@ -103,6 +110,10 @@ class _Choice(Together[T], Generic[T]):
             self._timer.cancel()
 
     def _ask_beside(self, nodes: Sequence[NodeId]) -> None:
+        self._asked += nodes
+        self._start_beside(nodes)
+
+    def _start_beside(self, nodes: Sequence[NodeId]) -> None:
         for node_id in nodes:
             if self.start(self._try, node_id):
                 self._under_way += 1
@@ -114,16 +125,28 @@ class _Choice(Together[T], Generic[T]):
             await self.ask(node_id)
         finally:
             self._under_way -= 1
-        if self._late or not self._under_way:
+        if self._late or not self._under_way or (self._score is None and self._first_by_rank_is_in()):
             self._decide()
         while not self._under_way and self._tiers and not self._decided():
             self._ask_beside(self._tiers.pop(0))
 
+    def _first_by_rank_is_in(self) -> bool:
+        """Whether an answer is there that none of those under way would go before."""
+        for node_id in self._asked:
+            attempt = self.attempts.get(node_id)
+            if attempt is None or (attempt.answer is not None and attempt.doubt is None):
+                return attempt is not None
+        return False
+
+    def _wait_for_answers(self, until: float) -> None:
+        self._timer = self.runner.at(until, self.call(self._give_up_collecting))
+
     def _give_up_collecting(self) -> None:
         self._late = True
         self._decide()
-        while self._tiers and not self._decided():
+        if self._tiers and not self._decided():
             self._ask_beside(self._tiers.pop(0))
+            self._wait_for_answers(self.runner.now() + self._collects)
 
     def _decide(self) -> None:
         if not self.over:
@@ -137,16 +160,18 @@ class _Choice(Together[T], Generic[T]):
         """Return the best of what has come, if anything has."""
         answers = {a.node_id: a.answer for a in self.attempts.values() if a.answer is not None and a.doubt is None}
         in_order = [answers[node_id] for node_id in sorted(answers, key=self._rank.__getitem__)]
-        return self._best(in_order) if len(in_order) > 1 else next(iter(in_order), None)
+        if self._score is None or len(in_order) < 2:
+            return next(iter(in_order), None)
+        return self._best(in_order, self._score)
 
-    def _best(self, answers: Sequence[Sourced[T]]) -> Sourced[T]:
-        scores = [self._known(answer) for answer in answers]
+    def _best(self, answers: Sequence[Sourced[T]], score: Score[T]) -> Sourced[T]:
+        scores = [_known(score(answer)) for answer in answers]
         top = max(scores)
         first = scores[0]
         if first == -math.inf or top - first > abs(first) * self._min_improvement:
             return answers[scores.index(top)]
         return answers[0]
 
-    def _known(self, answer: Sourced[T]) -> float:
-        score = self._score(answer)
-        return -math.inf if score is None or math.isnan(score) else score
+
+def _known(score: float | None) -> float:
+    return -math.inf if score is None or math.isnan(score) else score

@@ -7,7 +7,15 @@ from enum import StrEnum
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.redact import printable
 from vc_fallback.base.types import NodeId, Provenance
-from vc_fallback.node.failures import AlreadyKnown, BadRequest, SemanticError
+from vc_fallback.node.failures import (
+    AlreadyKnown,
+    BadRequest,
+    NotAcceptable,
+    PayloadTooLarge,
+    SemanticError,
+    UnsupportedEndpoint,
+    UnsupportedMediaType,
+)
 from vc_fallback.node.values.publication import Publication
 from vc_fallback.routing.outcomes import cut
 
@@ -51,12 +59,16 @@ _WHOLE = {
     Sending.FAILED: AtNode.FAILED,
 }
 
+_CANNOT = (NotAcceptable, PayloadTooLarge, UnsupportedEndpoint, UnsupportedMediaType)
+"""What a node says of the form of a request, whatever is in it."""
+
 
 @dataclass(slots=True)
 class Delivery:
     """A publish at one node; it changes until `state` is not `PENDING` any more. Moments are loop time in seconds.
 
-    :param begun: whether the request may have been written, in part or whole.
+    :param attempts: how often a request was written to the node, in part or whole: once more after a kept connection
+        that had died, in the other form, or by the older route (Q10).
     :param provenance: of the node's answer, where it took it.
     :param error: what went wrong; the caller's own exception where the operation raised one.
     :param by_index: items of which the node said something else than of the rest.
@@ -67,11 +79,22 @@ class Delivery:
     started: float
     ended: float | None = None
     state: Sending = Sending.PENDING
-    begun: bool = False
+    attempts: int = 0
     provenance: Provenance | None = None
     error: BaseException | None = None
     by_index: Mapping[int, AtNode] = field(default_factory=dict)
     rest: AtNode = AtNode.PENDING
+
+    @property
+    def begun(self) -> bool:
+        """Whether a request may have been written, in part or whole: from then on the node may have taken it."""
+        return self.attempts > 0
+
+    @property
+    def judged(self) -> bool:
+        """Whether the node has said what it thinks of it: it took it, has it, or refused it. Who cannot be reached,
+        fails, or does not take such a request from anybody, has not."""
+        return self.state not in (Sending.PENDING, Sending.FAILED) and not isinstance(self.error, _CANNOT)
 
     @property
     def took_some(self) -> bool:

@@ -17,6 +17,7 @@ from vc_fallback.node.failures import RateLimited, Unauthorized
 from vc_fallback.node.pool import NodePool
 from vc_fallback.node.routes import Route
 from vc_fallback.routing.planner import Planner
+from vc_fallback.routing.publish_log import PublishLog
 from vc_fallback.routing.runner import Runner
 from vc_fallback.settings import MAINNET_SLOT, RequestSettings
 
@@ -67,6 +68,7 @@ class Desk:
         self.runner = runner
         self.cooldowns = cooldowns
         self.chain = chain
+        self.publishes = PublishLog()
         self.planner = Planner(candidates, book, cooldowns, clock)
         self._latencies: dict[NodeId, dict[str, LatencyDigest]] = {}
 
@@ -102,6 +104,7 @@ class Desk:
         """Forget a node that has left, or is reached in another way."""
         self._latencies.pop(node_id, None)
         self.cooldowns.warm(node_id)
+        self.publishes.forget(node_id)
 
     def ended(self, node_id: NodeId, _route: Route, _began: float, at: float, error: NodeError | None) -> None:
         """Take how a request ended, whoever sent it: a node may ask to be left alone (Q11)."""

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 from vc_fallback.base.types import Sourced
@@ -36,11 +36,18 @@ class Kind:
     """Items that one request may carry together.
 
     :param version: the fork that they are of, where the request names it.
+    :param forms: whether they are there as SSZ, and as JSON, where both may be: no list can be made of others.
     """
 
     preparation: Preparation
     route: Route
     version: str = ""
+    forms: tuple[bool, bool] = (False, False)
+
+    @property
+    def subscribes(self) -> bool:
+        """Whether it is a subscription, of which the configuration may want one node alone to know (Q5)."""
+        return self.preparation in (Preparation.COMMITTEES, Preparation.SYNC_COMMITTEES)
 
 
 class Preparations:
@@ -49,11 +56,14 @@ class Preparations:
     def __init__(self) -> None:
         self._kept: dict[Kind, dict[Hashable, tuple[Any, float]]] = {}
         self._tell: dict[Kind, Tell] = {}
+        self._news: dict[Kind, int] = {}
+        self._numbers = count(1)
 
     def remember(self, kind: Kind, tell: Tell, items: Iterable[tuple[Hashable, Any, float]]) -> None:
         """Keep items by their keys, each until a moment; one with the key of another takes its place."""
         kept = self._kept.setdefault(kind, {})
         self._tell[kind] = tell
+        self._news[kind] = next(self._numbers)
         for key, item, expires in items:
             kept.pop(key, None)
             kept[key] = (item, expires)
@@ -66,18 +76,25 @@ class Preparations:
             for key in [key for key, (_, expires) in kept.items() if expires <= now]:
                 del kept[key]
             if not kept:
-                del self._kept[kind], self._tell[kind]
+                del self._kept[kind], self._tell[kind], self._news[kind]
 
     def count(self, kind: Preparation) -> int:
         """Return how many items of a kind are kept."""
         return sum(len(kept) for of, kept in self._kept.items() if of.preparation is kind)
 
-    def due(self, now: float) -> list[tuple[Kind, Tell, list[Any]]]:
-        """Return what a node has to be told that knows nothing, in requests of some hundred items."""
+    def kinds(self, now: float) -> list[Kind]:
+        """Return of what kinds something is kept."""
         self.expire(now)
+        return [*self._kept]
+
+    def news(self, kind: Kind) -> int:
+        """Return a number that is another one when something of a kind was told meanwhile; 0 where nothing is kept."""
+        return self._news.get(kind, 0)
+
+    def requests(self, kind: Kind) -> list[tuple[Tell, list[Any]]]:
+        """Return what a node has to be told of a kind that knows nothing, in requests of some hundred items."""
+        items = iter([item for item, _ in self._kept.get(kind, {}).values()])
         requests = []
-        for kind, kept in self._kept.items():
-            items = iter([item for item, _ in kept.values()])
-            while chunk := list(islice(items, CHUNK)):
-                requests.append((kind, self._tell[kind], chunk))
+        while chunk := list(islice(items, CHUNK)):
+            requests.append((self._tell[kind], chunk))
         return requests

@@ -60,10 +60,14 @@ class Returns:
                 self._untold.discard(node_id)
             self._untold.update((*signal.added, *signal.changed))
 
-    def _was_away(self, node_id: NodeId, at: float) -> None:
-        self.steadiness.bad(node_id, at)
+    def not_told(self, node_id: NodeId) -> None:
+        """Note that a node may not have heard what all were told: it is told again as soon as it can hear."""
         if node_id in self._desk.candidates.current:
             self._untold.add(node_id)
+
+    def _was_away(self, node_id: NodeId, at: float) -> None:
+        self.steadiness.bad(node_id, at)
+        self.not_told(node_id)
 
     def _look(self, node_id: NodeId, at: float) -> None:
         """See how a node is, and whether it is back."""
@@ -76,11 +80,13 @@ class Returns:
             return
         place = book.ranking.places.get(node_id)
         answers = place is not None and not place.facts.suspect and place.facts.answers
+        if self._desk.cooldowns.left(node_id, at) > 0:
+            return
         if answers and self._desk.chain.streams(node_id) is not False:
             self._being_told.add(node_id)
             self._untold.discard(node_id)
             self._desk.runner.start(partial(self._tell, node_id), on_end=lambda _: self._being_told.discard(node_id))
 
     async def _tell(self, node_id: NodeId) -> None:
-        if not await self._tell_again(node_id) and node_id in self._desk.candidates.current:
-            self._untold.add(node_id)
+        if not await self._tell_again(node_id):
+            self.not_told(node_id)

@@ -1,7 +1,7 @@
 """Telling all nodes what they are to be ready for, off the caller's path, and again those that come back (Q14)."""
 
 import logging
-from collections.abc import Awaitable, Hashable, Sequence
+from collections.abc import Awaitable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,8 @@ from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import Epoch, NodeId, Role, Slot, Sourced
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
-from vc_fallback.node.failures import SemanticError
+from vc_fallback.node.failures import RetryLater, SemanticError, Unreachable
+from vc_fallback.node.routes import Route
 from vc_fallback.node.values.encodings import Encodings
 from vc_fallback.node.values.preparations import (
     BeaconCommitteeSelection,
@@ -21,11 +22,13 @@ from vc_fallback.node.values.preparations import (
     SyncCommitteeSubscription,
 )
 from vc_fallback.node.values.publication import Publication
-from vc_fallback.routing.broadcast import Begun, Later, start_broadcast
+from vc_fallback.routing.broadcast import start_broadcast
 from vc_fallback.routing.broadcast_result import BroadcastResult
-from vc_fallback.routing.delivery import Delivery, Sending
+from vc_fallback.routing.delivery import Sending
 from vc_fallback.routing.preparations import Kind, Preparation, Preparations, Tell
-from vc_fallback.routing.requests import Requests, nobody
+from vc_fallback.routing.returns import Returns
+from vc_fallback.routing.sends import Begun, nodes_of
+from vc_fallback.routing.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -40,10 +43,10 @@ TRIES = 4
 """How often a node that came back is told, half a slot apart, before it has to come back again."""
 
 
-class PreparingCalls(Requests):
+class PreparingCalls(Turns):
     """Every node of both tiers is told, whatever its roles, but for quarantined ones; and told again when its stream
-    had ended, when it has recovered, and when it has become a node of ours: a node forgets all of it when it restarts,
-    and after a failover would pay the wrong fee recipient. What is over is dropped.
+    had ended, when it has recovered, when it has become a node of ours, and when it failed to hear it: a node forgets
+    all of it when it restarts, and after a failover would pay the wrong fee recipient. What is over is dropped.
 
     The calls return at once, with all nodes pending: `await result.settled()` waits for them, within a slot. An empty
     list is told nobody. `deadline`, in loop time, is when sends are given up.
@@ -52,6 +55,7 @@ class PreparingCalls(Requests):
     """
 
     _preparations: Preparations
+    _returns: Returns | None
 
     async def prepare_beacon_proposer(
         self, preparations: Sequence[ProposerPreparation], *, deadline: float | None = None
@@ -71,7 +75,7 @@ class PreparingCalls(Requests):
         """Hand `SignedValidatorRegistration`s on to the builder network."""
         until = self._epochs_from_now(SIGNED_EPOCHS)
         return self._prepare(
-            Kind(Preparation.REGISTRATIONS, routes.REGISTER_VALIDATORS),
+            Kind(Preparation.REGISTRATIONS, routes.REGISTER_VALIDATORS, forms=_forms(registrations)),
             lambda node, items, t: node.register_validators(items, timeout=t),
             [(one, one, until) for one in registrations],
             deadline,
@@ -83,7 +87,7 @@ class PreparingCalls(Requests):
         """Publish `SignedProposerPreferences` of proposals to come (Gloas)."""
         until = self._epochs_from_now(SIGNED_EPOCHS)
         return self._prepare(
-            Kind(Preparation.PREFERENCES, routes.PROPOSER_PREFERENCES, version),
+            Kind(Preparation.PREFERENCES, routes.PROPOSER_PREFERENCES, version, _forms(preferences)),
             lambda node, items, t: node.submit_proposer_preferences(items, version, timeout=t),
             [(one, one, until) for one in preferences],
             deadline,
@@ -159,7 +163,7 @@ class PreparingCalls(Requests):
         self, kind: Kind, tell: Tell, items: Sequence[tuple[Hashable, Any, float]], deadline: float | None
     ) -> BroadcastResult:
         desk = self._open()
-        what = f"{kind.route.method} {kind.route.template}"
+        what = _what(kind.route)
         if not items:
             return BroadcastResult(what, [], 0, desk.clock.now())
         now = desk.clock.now()
@@ -167,15 +171,13 @@ class PreparingCalls(Requests):
         self._preparations.remember(kind, tell, items)
         end = self._end(desk.settings.preparation_end, None, deadline)
         values = [item for _, item, _ in items]
-        plan = desk.planner.plan(None)
-        nodes = [node_id for node_id in plan.nodes if node_id not in plan.cooling] or [*plan.nodes]
-        if not nodes:
-            raise nobody(what, plan)
-        later = None
-        subscription = kind.preparation in (Preparation.COMMITTEES, Preparation.SYNC_COMMITTEES)
-        if subscription and "subscriptions" not in desk.settings.broadcast:
-            nodes, others = nodes[:1], nodes[1:]
-            later = Later(tuple((node_id,) for node_id in others), _not_taken, desk.part(desk.settings.duties_next))
+        one_by_one = kind.subscribes and "subscriptions" not in desk.settings.broadcast
+        nodes, later = self._in_turn(what, None, one_by_one=one_by_one)
+        settled = None
+        if not one_by_one:
+            # Who is to be left alone is told when it may be asked again, and not only where nobody else is there.
+            self._not_told([node_id for group in later for node_id in nodes_of(group)])
+            later, settled = [], self._settled
 
         async def send(node_id: NodeId, begun: Begun) -> Sourced[Publication]:
             async def telling(node: BeaconNode, timeout: float) -> Sourced[Any]:
@@ -183,39 +185,90 @@ class PreparingCalls(Requests):
 
             return await self._ask(telling, what, end, node_id)
 
-        return start_broadcast(send, nodes, bound=end, items=len(values), later=later, runner=desk.runner, what=what)
+        return start_broadcast(
+            send,
+            nodes,
+            bound=end,
+            items=len(values),
+            later=later,
+            runner=desk.runner,
+            on_settled=settled,
+            what=what,
+        )
+
+    def _settled(self, result: BroadcastResult) -> None:
+        """Have those told again that may not have heard it."""
+        self._not_told([d.node_id for d in result.deliveries.values() if d.state is Sending.FAILED])
+
+    def _not_told(self, nodes: Sequence[NodeId]) -> None:
+        if self._returns is not None:
+            for node_id in nodes:
+                self._returns.not_told(node_id)
 
     async def _tell_again(self, node_id: NodeId) -> bool:
-        """Tell a node that has come back all that is kept; return whether it has taken it, or refused it.
+        """Tell a node that has come back all that is kept; return whether there is no more to be done about it.
 
-        What it refuses it would refuse again; a node that is not able is told again after half a slot, a few times.
+        Each request has what is kept when it is made, and what is told by the caller meanwhile is told again after it:
+        a node never ends with the older of two fee recipients. That it refuses something, or fails at it, is no reason
+        not to tell it the rest. What it fails at is told again a few times; it may fail at it for ever. A node that
+        cannot be reached, or is not able yet, is to be told as soon as it is.
         """
         desk = self._open()
+        told: dict[Kind, int] = {}
+        able = True
         for tries_left in reversed(range(TRIES)):
-            told = True
-            for kind, tell, items in self._preparations.due(desk.clock.now()):
-                if node_id not in desk.planner.plan(None).nodes:
-                    return False
-                end = desk.clock.now() + desk.part(desk.settings.preparation_end)
-                what = f"{kind.route.method} {kind.route.template}"
-                try:
-                    await self._ask(partial(_tell, tell, items), what, end, node_id)
-                except SemanticError as error:
-                    logger.info("%s: %s, told again: %s", node_id, kind.preparation, error.words)
-                except NodeError as error:
-                    logger.debug("%s: %s, told again: %s", node_id, kind.preparation, error.words)
-                    told = False
-                    break
-            if told:
+            able, failed = True, set[Kind]()
+            while able and (kind := self._to_be_told(node_id, told, failed)) is not None:
+                news = self._preparations.news(kind)
+                problem = await self._tell_node(node_id, kind)
+                if problem is None:
+                    told[kind] = news
+                else:
+                    failed.add(kind)
+                    able = not isinstance(problem, (Unreachable, RetryLater))
+            if node_id not in desk.planner.plan(None).nodes or desk.cooldowns.left(node_id, desk.clock.now()) > 0:
+                return False
+            if not failed:
                 return True
             if tries_left:
                 await anyio.sleep(desk.part(0.5))
-        return False
+        return able
+
+    def _to_be_told(self, node_id: NodeId, told: Mapping[Kind, int], failed: Collection[Kind]) -> Kind | None:
+        """Return a kind of which a node does not know all that is kept, if there is one."""
+        desk = self._open()
+        nodes = desk.planner.plan(None).nodes
+        if node_id not in nodes:
+            return None
+        for kind in self._preparations.kinds(desk.clock.now()):
+            # Of subscriptions that are not broadcast only the node knows that is asked first.
+            meant = not kind.subscribes or "subscriptions" in desk.settings.broadcast or node_id == nodes[0]
+            if meant and kind not in failed and told.get(kind) != self._preparations.news(kind):
+                return kind
+        return None
+
+    async def _tell_node(self, node_id: NodeId, kind: Kind) -> NodeError | None:
+        """Tell a node all that is kept of a kind; return what it failed at. What it refuses it would refuse again."""
+        desk = self._open()
+        for tell, items in self._preparations.requests(kind):
+            end = desk.clock.now() + desk.part(desk.settings.preparation_end)
+            try:
+                await self._ask(partial(_tell, tell, items), _what(kind.route), end, node_id)
+            except SemanticError as error:
+                logger.info("%s: %s, told again: %s", node_id, kind.preparation, error.words)
+            except NodeError as error:
+                logger.debug("%s: %s, told again: %s", node_id, kind.preparation, error.words)
+                return error
+        return None
 
 
 def _tell(tell: Tell, items: Sequence[Any], node: BeaconNode, timeout: float) -> Awaitable[Sourced[Any]]:
     return tell(node, items, timeout)
 
 
-def _not_taken(delivery: Delivery) -> bool:
-    return delivery.state is not Sending.ACCEPTED
+def _what(route: Route) -> str:
+    return f"{route.method} {route.template}"
+
+
+def _forms(values: Sequence[Encodings]) -> tuple[bool, bool]:
+    return all(value.ssz is not None for value in values), all(value.json is not None for value in values)

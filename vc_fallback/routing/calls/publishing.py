@@ -1,34 +1,42 @@
 """Publishing what was signed: to all nodes at once, or as the configuration wants it (Q5, Q9, Q12, rule 8)."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from vc_fallback.base.types import NodeId, Role, Slot, Sourced
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.endpoints.proposals import BroadcastValidation
-from vc_fallback.node.failures import Closed, Unreachable
 from vc_fallback.node.routes import Route
 from vc_fallback.node.values.encodings import Encodings
 from vc_fallback.node.values.publication import Publication
-from vc_fallback.routing.broadcast import Begun, Later, Send, broadcast
+from vc_fallback.routing.broadcast import broadcast
 from vc_fallback.routing.broadcast_result import BroadcastResult
-from vc_fallback.routing.delivery import Delivery, Sending
 from vc_fallback.routing.outcomes import NoCandidates
-from vc_fallback.routing.requests import Requests, nobody
+from vc_fallback.routing.sends import Begun, Later, Send
+from vc_fallback.routing.turns import Turns, producer_not_reached
 from vc_fallback.settings import Topic
 
 Publish = Callable[[BeaconNode, float], Awaitable[Sourced[Publication]] | Awaitable[Sourced[None]]]
 """Calls a publishing method of one node, within so many seconds."""
 
 
-class PublishingCalls(Requests):
+class PublishingCalls(Turns):
     """Every node with role `submission`, of both tiers, is sent the same bytes; the call returns as soon as every item
-    is accepted by one, and what is still under way fills in the result (:class:`~vc_fallback.BroadcastResult`). Nodes
-    that are to be left alone (429, 401 …) are not sent to while others are there.
+    is accepted by one, and what is still under way fills in the result (:class:`~vc_fallback.BroadcastResult`). So what
+    one node refuses of a list has gone to all others too, and is accepted where any of them takes it: nothing is sent
+    again for it (Q12, case 60).
 
-    Values are :class:`~vc_fallback.Encodings`: each node gets the form that it takes. `deadline` is a moment in loop
-    time; the end of the present slot without one, and half a slot from the call for blocks.
+    Where none of these nodes says anything of it, none can be reached or all are silent for an eighth of a slot, it
+    goes to nodes that are to be left alone (429, 401 …), and then to those without the role. What the configuration
+    does not want to be broadcast goes to one node after the other, best first, until one takes it.
+
+    Values are :class:`~vc_fallback.Encodings`: each node gets the form that it takes. `deadline` is when the caller
+    gets an error, in loop time; the end of the present slot without one, and half a slot from the call for blocks.
+    Sends go on until then at least.
+
+    A result that is `uncertain` is no success: nodes have it, and none took it. Nor is `broadcast`: a node sent the
+    block on and did not import it. A later head says what became of it (cases 53, 62).
 
     :raises NotPublished: when no node took any item or has it.
     :raises NoCandidates, DeadlineExceeded: nothing was sent.
@@ -44,7 +52,7 @@ class PublishingCalls(Requests):
             "attestations",
             lambda node, t: node.publish_attestations(attestations, version, timeout=t),
             _count(attestations),
-            deadline,
+            self._slot_end(deadline),
         )
 
     async def publish_aggregates(
@@ -56,7 +64,7 @@ class PublishingCalls(Requests):
             "attestations",
             lambda node, t: node.publish_aggregates(aggregates, version, timeout=t),
             _count(aggregates),
-            deadline,
+            self._slot_end(deadline),
         )
 
     async def publish_payload_attestations(
@@ -68,7 +76,7 @@ class PublishingCalls(Requests):
             "attestations",
             lambda node, t: node.publish_payload_attestations(messages, version, timeout=t),
             _count(messages),
-            deadline,
+            self._slot_end(deadline),
         )
 
     async def publish_sync_committee_messages(
@@ -80,7 +88,7 @@ class PublishingCalls(Requests):
             "sync-committee",
             lambda node, t: node.publish_sync_committee_messages(messages, timeout=t),
             _count(messages),
-            deadline,
+            self._slot_end(deadline),
         )
 
     async def publish_contributions(
@@ -92,7 +100,7 @@ class PublishingCalls(Requests):
             "sync-committee",
             lambda node, t: node.publish_contributions(contributions, timeout=t),
             _count(contributions),
-            deadline,
+            self._slot_end(deadline),
         )
 
     async def publish_voluntary_exit(
@@ -104,7 +112,7 @@ class PublishingCalls(Requests):
             None,
             lambda node, t: node.publish_voluntary_exit(voluntary_exit, timeout=t),
             1,
-            deadline,
+            self._slot_end(deadline),
         )
 
     async def publish_bls_to_execution_changes(
@@ -116,7 +124,7 @@ class PublishingCalls(Requests):
             None,
             lambda node, t: node.publish_bls_to_execution_changes(changes, timeout=t),
             _count(changes),
-            deadline,
+            self._slot_end(deadline),
         )
 
     async def publish_attester_slashing(
@@ -128,7 +136,7 @@ class PublishingCalls(Requests):
             None,
             lambda node, t: node.publish_attester_slashing(slashing, version, timeout=t),
             1,
-            deadline,
+            self._slot_end(deadline),
         )
 
     async def publish_proposer_slashing(self, slashing: Encodings, *, deadline: float | None = None) -> BroadcastResult:
@@ -138,7 +146,7 @@ class PublishingCalls(Requests):
             None,
             lambda node, t: node.publish_proposer_slashing(slashing, timeout=t),
             1,
-            deadline,
+            self._slot_end(deadline),
         )
 
     async def publish_block(
@@ -169,7 +177,8 @@ class PublishingCalls(Requests):
     ) -> BroadcastResult:
         """Publish a signed blinded block through the node that made it, whose builder has the payload (Q9).
 
-        Others are given it only where that node cannot be reached, has left the list, or is silent for 1/8 of a slot.
+        Others are given it only where that node cannot be reached, has left the list, or is silent for 1/8 of a slot;
+        never because it refuses it.
 
         :param producer: the node that made it, as its provenance names it.
         """
@@ -214,19 +223,23 @@ class PublishingCalls(Requests):
 
     # --- how it is done
 
-    def _block_end(self, deadline: float | None) -> float:
-        return self._end(self._open().settings.block_end, None, deadline)
+    def _block_end(self, deadline: float | None) -> "_Ends":
+        return self._ends(self._end(self._open().settings.block_end, None, None), deadline)
 
-    def _slot_end(self, deadline: float | None) -> float:
-        """Return the end of the present slot; in its last part that of the next: nothing is sent for no time at all."""
+    def _slot_end(self, deadline: float | None) -> "_Ends":
+        """The end of the present slot; in its last part that of the next: nothing is sent for no time at all."""
         desk = self._open()
         slots, now = desk.chain.slots, desk.clock.now()
-        if deadline is not None or slots is None:
-            return self._end(1.0, None, deadline)
+        if slots is None:
+            return self._ends(now + desk.slot_duration, deadline)
         end = slots.start_of(Slot(slots.slot_at(now) + 1))
-        return end if end - now >= slots.duration / 8 else end + slots.duration
+        return self._ends(end if end - now >= slots.duration / 8 else end + slots.duration, deadline)
 
-    def _send(self, route: Route, publish: Publish, end: float) -> Send:
+    def _ends(self, own: float, deadline: float | None) -> "_Ends":
+        # Who wants to know sooner does not want it to be lost: what is on its way may still arrive (Q2).
+        return _Ends(own, own) if deadline is None else _Ends(deadline, max(deadline, own))
+
+    def _send(self, route: Route, publish: Publish, bound: float) -> Send:
         """Return what sends to one node; the client says when it begins to write (Q5)."""
         what = f"{route.method} {route.template}"
 
@@ -234,28 +247,17 @@ class PublishingCalls(Requests):
             async def telling(node: BeaconNode, timeout: float) -> Sourced[Any]:
                 return await publish(node.telling(begun), timeout)
 
-            return await self._ask(telling, what, end, node_id)
+            return await self._ask(telling, what, bound, node_id)
 
         return send
 
     async def _publish(
-        self, route: Route, topic: Topic | None, publish: Publish, items: int, deadline: float | None
+        self, route: Route, topic: Topic | None, publish: Publish, items: int, ends: "_Ends"
     ) -> BroadcastResult:
         """Send to all nodes, or to one after the other where the configuration wants that of the topic."""
-        desk = self._open()
-        end = self._slot_end(deadline)
-        what = f"{route.method} {route.template}"
-        plan = desk.planner.plan(Role.SUBMISSION)
-        nodes = [node_id for node_id in plan.nodes if node_id not in plan.cooling] or [*plan.nodes]
-        if not nodes:
-            raise nobody(what, plan)
-        later = None
-        if topic is not None and topic not in desk.settings.broadcast:
-            nodes, others = nodes[:1], nodes[1:]
-            later = Later(tuple((node_id,) for node_id in others), _not_taken, desk.part(desk.settings.duties_next))
-        return await broadcast(
-            self._send(route, publish, end), nodes, end=end, items=items, later=later, runner=desk.runner, what=what
-        )
+        one_by_one = topic is not None and topic not in self._open().settings.broadcast
+        nodes, later = self._in_turn(_what(route), Role.SUBMISSION, one_by_one=one_by_one)
+        return await self._broadcast(route, publish, nodes, later, items, ends)
 
     async def _publish_through(
         self, route: Route, publish: Publish, producer: NodeId, silence: float | None, deadline: float | None
@@ -264,28 +266,52 @@ class PublishingCalls(Requests):
 
         :param silence: `None`: nobody else can do anything with it.
         """
-        desk = self._open()
-        end = self._block_end(deadline)
-        what = f"{route.method} {route.template}"
-        plan = desk.planner.plan(Role.SUBMISSION)
+        desk, what = self._open(), _what(route)
         listed = producer in desk.candidates.current
-        later = None
-        if silence is not None:
-            others = tuple(node_id for node_id in plan.nodes if node_id != producer)
-            later = Later((others,) if others else (), _unreachable, silence)
-        elif not listed:
-            raise NoCandidates(what, f"only {producer}, which made the block, can take it, and it has left the list")
-        nodes: Sequence[NodeId] = [producer] if listed else plan.nodes
-        if not nodes:
-            raise nobody(what, plan)
+        if silence is None:
+            if not listed:
+                raise NoCandidates(what, f"only {producer} can take it, which made the block, and it has left the list")
+            return await self._broadcast(route, publish, [producer], [], 1, self._block_end(deadline))
+        others: Sequence[NodeId] = ()
+        last: list[Later] = []
+        try:
+            others, last = self._in_turn(what, Role.SUBMISSION, besides=producer)
+        except NoCandidates:
+            if not listed:
+                raise
+        if not listed:
+            return await self._broadcast(route, publish, others, last, 1, self._block_end(deadline))
+        later = [Later(others, producer_not_reached, silence), *last]
+        return await self._broadcast(route, publish, [producer], later, 1, self._block_end(deadline))
+
+    async def _broadcast(
+        self,
+        route: Route,
+        publish: Publish,
+        nodes: Sequence[NodeId],
+        later: Sequence[Later],
+        items: int,
+        ends: "_Ends",
+    ) -> BroadcastResult:
+        desk = self._open()
         return await broadcast(
-            self._send(route, publish, end),
+            self._send(route, publish, ends.bound),
             nodes,
-            end=end,
-            later=later if listed else None,
+            end=ends.caller,
+            bound=ends.bound,
+            items=items,
+            later=later,
             runner=desk.runner,
-            what=what,
+            on_settled=desk.publishes.settled,
+            what=_what(route),
         )
+
+
+class _Ends(NamedTuple):
+    """When the caller gets an error, and when sends are given up, in loop time."""
+
+    caller: float
+    bound: float
 
 
 def _count(items: Sequence[Encodings]) -> int:
@@ -294,9 +320,5 @@ def _count(items: Sequence[Encodings]) -> int:
     return len(items)
 
 
-def _not_taken(delivery: Delivery) -> bool:
-    return delivery.state is not Sending.ACCEPTED
-
-
-def _unreachable(delivery: Delivery) -> bool:
-    return isinstance(delivery.error, (Unreachable, Closed))
+def _what(route: Route) -> str:
+    return f"{route.method} {route.template}"

@@ -1,0 +1,100 @@
+"""Who is asked for a block, or sent something, and in which turn (Q5, Q7, Q9, Q11, Q14)."""
+
+from collections.abc import Collection, Sequence
+
+from vc_fallback.base.types import NodeId, Role, Tier
+from vc_fallback.node.failures import Quarantined, StatusError, Unreachable
+from vc_fallback.routing.delivery import Delivery, Sending
+from vc_fallback.routing.outcomes import NotSent
+from vc_fallback.routing.requests import Requests, nobody
+from vc_fallback.routing.sends import Later, nodes_of
+
+_BEHIND_A_PROXY = frozenset({502, 503, 504})
+"""What a proxy says whose node is away, and a node that is not able: neither has looked at what was sent."""
+
+
+class Turns(Requests):
+    """What calls have in common that go to many nodes at once."""
+
+    def _tiers(self, what: str, role: Role, *, besides: Collection[NodeId] = ()) -> list[list[NodeId]]:
+        """Return who is asked for a block, in tiers: the next where the one before does not give one.
+
+        Usable nodes come first, then those that answer, and last those that do not or are to be left alone (Q11): what
+        they would make is for an old head, or late. In each of these who has the role comes before who has not (Q14),
+        and primaries before fallbacks.
+
+        :param besides: nodes that were asked.
+        :raises NoCandidates: where there is nobody.
+        """
+        desk = self._open()
+        having, all_of_them = desk.planner.plan(role), desk.planner.plan(None)
+        places, cooling = all_of_them.ranking.places, all_of_them.cooling
+        without_role = [node_id for node_id in all_of_them.nodes if node_id not in having.nodes]
+        tiers: dict[tuple[int, bool, bool], list[NodeId]] = {}
+        for node_id in (*having.nodes, *without_role):
+            if node_id not in besides:
+                place = places[node_id]
+                away = node_id in cooling or not place.facts.answers
+                worth = 2 if away else 0 if place.usable else 1
+                key = (worth, node_id in without_role, place.facts.tier is Tier.FALLBACK)
+                tiers.setdefault(key, []).append(node_id)
+        if not tiers:
+            raise nobody(what, all_of_them)
+        return [tiers[key] for key in sorted(tiers)]
+
+    def _in_turn(
+        self, what: str, role: Role | None, *, one_by_one: bool = False, besides: NodeId | None = None
+    ) -> tuple[Sequence[NodeId], list[Later]]:
+        """Return who is sent something at once, and who later.
+
+        At once it goes to all that have the role, but for those to be left alone (Q11) while others are there. These
+        come when nobody has said anything of it for an eighth of a slot, or can; and then those without the role: a
+        role is left without usable nodes when all that have it prove to be away (Q14). Last are nodes that have come to
+        the list since, where all others have left it.
+
+        :param role: `None` for what every node is told.
+        :param one_by_one: the first alone, and after it one after the other until one takes it.
+        :param besides: a node that is sent it anyhow.
+        :raises NoCandidates: where there is nobody.
+        """
+        desk = self._open()
+        plan = desk.planner.plan(role)
+        nodes = [node_id for node_id in plan.nodes if node_id != besides]
+        others = [n for n in desk.planner.plan(None).nodes if n not in nodes and n != besides] if role else []
+        if not nodes and not others:
+            raise nobody(what, plan)
+        silence = desk.part(desk.settings.duties_next)
+        known = {besides, *nodes, *others}
+
+        def newcomers() -> list[NodeId]:
+            return [node_id for node_id in self._open().planner.plan(None).nodes if node_id not in known]
+
+        if one_by_one:
+            groups = [Later([node_id], not_all_accepted, silence) for node_id in nodes]
+        else:
+            ready = [node_id for node_id in nodes if node_id not in plan.cooling]
+            cooling = [node_id for node_id in nodes if node_id in plan.cooling]
+            groups = [Later(group, nobody_judged, silence) for group in (ready, cooling) if group]
+        if others:
+            groups.append(Later(others, nobody_judged, silence))
+        groups.append(Later(newcomers, nobody_judged))
+        return nodes_of(groups[0]), groups[1:]
+
+
+def not_all_accepted(_: Collection[Delivery]) -> bool:
+    """Whoever refused it: another may know better."""
+    return True
+
+
+def nobody_judged(deliveries: Collection[Delivery]) -> bool:
+    """Whether no node has said yet what it thinks of it."""
+    return not any(delivery.judged for delivery in deliveries)
+
+
+def producer_not_reached(deliveries: Collection[Delivery]) -> bool:
+    """Whether the only node that it was sent to is silent, or has not got it: not where it refuses it (Q9)."""
+    (delivery,) = deliveries
+    if delivery.state is Sending.PENDING or isinstance(delivery.error, (Unreachable, Quarantined, NotSent)):
+        return True
+    error = delivery.error
+    return delivery.state is Sending.FAILED and isinstance(error, StatusError) and error.status in _BEHIND_A_PROXY
