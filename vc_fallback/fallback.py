@@ -22,7 +22,6 @@ from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidate, ListChange
 from vc_fallback.chain import SlotClock
 from vc_fallback.config import FallbackConfig
-from vc_fallback.decide.cooldown import Cooldowns
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import CONNECTED, NodeHead
 from vc_fallback.decide.plan import Plan
@@ -131,13 +130,12 @@ class BeaconNodeFallback(
         warm()
         self._settings = config.requests
         self._runner = Runner(stragglers=config.requests.stragglers)
-        self._cooldowns = Cooldowns()
         self._preparations = Preparations()
         self._given = {}
         self._highest_source = Epoch(0)
         self._changed: Watch[None] = Watch(None)
         """Set when the health or the rank of a node has changed, or the list."""
-        self._returns: Returns | None = None
+        self._returns = None
         self._heads = HeadMonitor(
             config,
             observers=[self._observe, *observers],
@@ -159,8 +157,9 @@ class BeaconNodeFallback(
             book=heads.cache.book,
             pool=heads.pool,
             runner=self._runner,
-            cooldowns=self._cooldowns,
+            cooldowns=heads.cache.cooldowns,
             chain=self._chain,
+            news=self._changed,
         )
         self._returns = Returns(desk, self._tell_again)
         self._steadiness = self._returns.steadiness
@@ -175,10 +174,16 @@ class BeaconNodeFallback(
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        desk = self._desk
+        if desk is None:
+            return
         try:
             await self._heads.__aexit__(kind, error, traceback)
         finally:
-            self._desk = None
+            # Calls under way in other tasks end by themselves, as their nodes are closed; who waits is woken.
+            desk.left = True
+            self._desk, self._left = None, True
+            self._changed.set(None)
             self._changed.close()
 
     # --- the parts
@@ -318,11 +323,14 @@ class BeaconNodeFallback(
         """
         if min_synced < 1:
             raise ValueError("ready is at least one node")
-        self._open()
+        if timeout is not None and math.isnan(timeout):
+            raise ValueError("a time-out is a number of seconds")
+        desk = self._open()
         watcher = self._changed.watcher()
-        with anyio.CancelScope(deadline=math.inf if timeout is None else anyio.current_time() + timeout):
+        with anyio.CancelScope(deadline=math.inf if timeout is None else desk.clock.now() + timeout):
             while self._usable() < min_synced:
                 await watcher.wait()
+                self._open()
             return
         book = self._heads.cache.book
         reasons = [book.explain(node_id) for node_id in book.records if not book.usable(node_id)]
@@ -343,10 +351,18 @@ class BeaconNodeFallback(
         await self._runner.run()
 
     def _outcomes_of(self, node_id: NodeId) -> Outcomes:
-        """Return what is told how requests to a node ended, for a client that is made now."""
+        """Return what is told how requests to a node ended, for a client that is made now.
+
+        What is still under way when the node is reached in another way says nothing of that (G3).
+        """
+        listed = self._heads.candidates.current.get(node_id)
+        connection = None if listed is None else listed.candidate.connection
 
         def ended(route: Route, began: float, at: float, error: NodeError | None) -> None:
-            if self._desk is not None:
+            if error is None or self._desk is None:
+                return
+            now = self._heads.candidates.current.get(node_id)
+            if now is not None and now.candidate.connection == connection:
                 self._desk.ended(node_id, route, began, at, error)
 
         return ended
@@ -359,7 +375,7 @@ class BeaconNodeFallback(
                 self._chain.forget(node_id)
                 if self._desk is not None:
                     self._desk.forget(node_id)
-        if isinstance(signal, (HealthChanged, GenerationChanged)) and not self._changed.closed:
-            self._changed.set(None)
         if self._returns is not None:
             self._returns(signal)
+        if isinstance(signal, (HealthChanged, GenerationChanged)) and not self._changed.closed:
+            self._changed.set(None)

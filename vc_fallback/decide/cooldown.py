@@ -12,25 +12,29 @@ class Cooldowns:
     """
 
     def __init__(self) -> None:
-        self.version = 0
-        """Counts up with every change but the ends, which come with time alone."""
         self._until: dict[NodeId, float] = {}
+        self._asked_until: dict[NodeId, float] = {}
 
     def __bool__(self) -> bool:
         """Whether anything is remembered."""
         return bool(self._until)
 
-    def cool(self, node_id: NodeId, now: float, seconds: float) -> None:
-        """Leave a node alone for so long from now; a longer rest that it has already stays."""
+    def cool(self, node_id: NodeId, now: float, seconds: float, *, asked: bool = False) -> None:
+        """Leave a node alone for so long from now; a longer rest that it has already stays.
+
+        :param asked: whether the node asks for it, as who is asked too often does (429): then its head stream is not
+            opened before that either. Who refuses a request may well have a stream.
+        """
         until = now + min(max(seconds, 0.0), LONGEST)
-        if until > self._until.get(node_id, now):
-            self._until[node_id] = until
-            self.version += 1
+        if until <= now:
+            return
+        for untils in (self._until, self._asked_until) if asked else (self._until,):
+            untils[node_id] = max(until, untils.get(node_id, until))
 
     def warm(self, node_id: NodeId) -> None:
         """Forget a node: it has left, or is reached in another way."""
-        if self._until.pop(node_id, None) is not None:
-            self.version += 1
+        self._until.pop(node_id, None)
+        self._asked_until.pop(node_id, None)
 
     def left(self, node_id: NodeId, now: float) -> float:
         """Return for how many more seconds a node is left alone, 0 where it is not."""
@@ -42,6 +46,6 @@ class Cooldowns:
             return 0.0
         return until - now
 
-    def next_end(self) -> float | None:
-        """Return the moment in loop time at which the next rest ends."""
-        return min(self._until.values(), default=None)
+    def asked_for(self, node_id: NodeId, now: float) -> float:
+        """Return for how many more seconds a node has asked to be left alone, 0 where it has not."""
+        return max(0.0, self._asked_until.get(node_id, now) - now)

@@ -70,8 +70,8 @@ def plan(
 
     Who has the role comes in the given order. Where none of them is usable all nodes come, by the same order: usable
     ones without the role before those with it that are not (Q14). Nodes that are to be left alone come last (Q11): they
-    are asked where nobody else is left. A preferred node comes first where it answers, as far as is known (Q9); it is
-    not brought in where it has not the role.
+    are asked where nobody else is left. A preferred node comes first where it answers, as far as is known (Q9): not
+    while it is suspect (N4), and it is not brought in where it has not the role.
 
     :param order: node ids in the order in which to ask them, the one that has the duties first (N9).
     :param roles: the roles of every node of the list.
@@ -92,8 +92,9 @@ def plan(
             usable = [node_id for node_id in order if places[node_id].usable]
             nodes = [*usable, *(node_id for node_id in order if not places[node_id].usable)] if without_role else nodes
     first: NodeId | None = None
-    if prefer is not None and prefer in nodes and places[prefer].standing.group < Group.NO_ANSWER:
-        first = prefer
+    if prefer is not None and prefer in nodes:
+        place = places[prefer]
+        first = prefer if place.standing.group < Group.NO_ANSWER and not place.facts.suspect else None
     rests: Mapping[NodeId, float] = cooling or {}
     if rests or first is not None:
         nodes.sort(key=lambda node_id: (node_id in rests, node_id != first))

@@ -10,6 +10,7 @@ from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.config import FallbackConfig
+from vc_fallback.decide.cooldown import Cooldowns
 from vc_fallback.decide.delivery import Decision, Delivered, Delivery
 from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
 from vc_fallback.decide.ledger import Ledger, NodeHead, StreamFacts
@@ -35,6 +36,8 @@ class HeadCache:
         self.candidates = candidates
         self.clock = clock
         self.ledger = Ledger()
+        self.cooldowns = Cooldowns()
+        """Nodes that are to be left alone: one budget for requests and for opening streams (case 24)."""
         self.delivery = Delivery(
             self.ledger.standing,
             oldest=config.heads.oldest,
@@ -265,6 +268,8 @@ class HeadCache:
 
     def apply(self, change: ListChange) -> None:
         """Follow a change of the list (G1, G2). It is told when all is done: whoever is told may change it again."""
+        for node_id in (*change.removed, *change.changed):
+            self.cooldowns.warm(node_id)
         self.members.apply(change)
         self.book.apply(change)
         if self.delivery.delivered is not None:

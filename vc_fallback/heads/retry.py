@@ -26,16 +26,23 @@ class Retry:
         """How many ends there were in a row."""
         return self._backoff.failures
 
-    def ended(self, end: Connection, policy: BackoffPolicy) -> float:
-        """Count the end of a connection and return the wait in seconds; a node's `Retry-After` is obeyed."""
+    def ended(self, end: Connection, policy: BackoffPolicy, asked_for: float = 0.0) -> float:
+        """Count the end of a connection and return the wait in seconds; a node's `Retry-After` is obeyed.
+
+        :param asked_for: seconds for which the node has asked to be left alone, in whatever answer (case 24).
+        """
         self._gave_current = end.current_head
         self._backoff.policy = policy
-        return self._backoff.failed(at_least=end.retry_after or 0.0)
+        return self._backoff.failed(at_least=max(end.retry_after or 0.0, asked_for))
 
-    async def wait(self, end: Connection, wait: float) -> None:
-        """Wait, or until a good check of a node that was out of reach."""
+    async def wait(self, end: Connection, wait: float, *, nudged: bool = True) -> None:
+        """Wait, or until a good check of a node that was out of reach.
+
+        :param nudged: whether such a check ends the wait; not where the node has asked to be left alone.
+        """
         with anyio.CancelScope() as scope:
-            self._nudged = scope.cancel if end.reason in WORTH_A_CHECK and end.retry_after is None else None
+            worth = nudged and end.reason in WORTH_A_CHECK and end.retry_after is None
+            self._nudged = scope.cancel if worth else None
             await anyio.sleep(wait)
         self._nudged = None
 

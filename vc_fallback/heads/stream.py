@@ -181,11 +181,19 @@ class HeadStream:
             self._tasks.start_soon(self.polls.baseline)
 
     async def _wait(self, end: Connection) -> None:
-        """Back off after any end (H4); a good check ends the wait where the node was out of reach."""
-        wait = self._retry.ended(end, self._cache.times.backoff)
+        """Back off after any end (H4); a good check ends the wait where the node was out of reach.
+
+        A node that finds that it is asked too often is left alone by requests and by its stream alike (case 24).
+        """
+        cooldowns, now = self._cache.cooldowns, self._cache.clock.now()
+        asked_for = cooldowns.asked_for(self.node_id, now) if self.listed else 0.0
+        if end.status == 429 and self.listed:
+            rest = self._cache.config.requests.cooldown if end.retry_after is None else end.retry_after
+            cooldowns.cool(self.node_id, now, rest, asked=True)
+        wait = self._retry.ended(end, self._cache.times.backoff, asked_for)
         self._enter(StreamState.BACKOFF, end.reason, end.detail, retry_in=wait)
         self._cache.book.on_sooner()
-        await self._retry.wait(end, wait)
+        await self._retry.wait(end, wait, nudged=not asked_for)
 
     def nudge(self) -> None:
         """Take a good check of the node: a stream that waits because its node was out of reach tries at once (H4)."""

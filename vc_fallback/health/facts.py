@@ -68,6 +68,11 @@ class HealthFacts:
         return place is not None and place.usable
 
     @property
+    def too_slow(self) -> float | None:
+        """Seconds from which on attestation data takes too long (N3); `None` where that is switched off."""
+        return self._policy.slow
+
+    @property
     def ranking(self) -> Ranking:
         """All nodes by rank (N6)."""
         return self._standings.ranking

@@ -1,5 +1,6 @@
 """What all requests share: whom there is to ask, what is known of the chain, and the tasks that are theirs."""
 
+from collections import Counter
 from typing import Protocol
 
 from vc_fallback.base.clock import Clock
@@ -59,6 +60,7 @@ class Desk:
         runner: Runner,
         cooldowns: Cooldowns,
         chain: ChainView,
+        news: Watch[None],
     ) -> None:
         self.settings = settings
         self.clock = clock
@@ -68,6 +70,14 @@ class Desk:
         self.runner = runner
         self.cooldowns = cooldowns
         self.chain = chain
+        self.news = news
+        """Set when the health or the rank of a node has changed, or the list, and at the end."""
+        self.left = False
+        """Whether the facade was left: nobody is to be asked any more."""
+        self.outrun: Counter[NodeId] = Counter()
+        """How often in a row another node was faster with attestation data than one that was asked before it."""
+        self.being_timed: set[NodeId] = set()
+        """Nodes of which it is being found out how long they take."""
         self.publishes = PublishLog()
         self.planner = Planner(candidates, book, cooldowns, clock)
         self._latencies: dict[NodeId, dict[str, LatencyDigest]] = {}
@@ -81,6 +91,12 @@ class Desk:
     def part(self, part: float) -> float:
         """Return a part of a slot in seconds."""
         return part * self.slot_duration
+
+    @property
+    def expects_nodes(self) -> bool:
+        """Whether there are nodes that may still turn out to be ours: they have not said yet which chain they are on,
+        or the chain is not known (G6)."""
+        return any(record.excluded and not record.mismatch for record in self.book.records.values())
 
     def latency(self, node_id: NodeId, kind: str) -> float | None:
         """Return the seconds that nine of ten of a node's answers of a kind stay within, `None` where too few came."""
@@ -103,7 +119,7 @@ class Desk:
     def forget(self, node_id: NodeId) -> None:
         """Forget a node that has left, or is reached in another way."""
         self._latencies.pop(node_id, None)
-        self.cooldowns.warm(node_id)
+        self.outrun.pop(node_id, None)
         self.publishes.forget(node_id)
 
     def ended(self, node_id: NodeId, _route: Route, _began: float, at: float, error: NodeError | None) -> None:
@@ -112,6 +128,6 @@ class Desk:
             return
         if isinstance(error, RateLimited):
             rest = self.settings.cooldown if error.retry_after is None else error.retry_after
-            self.cooldowns.cool(node_id, at, rest)
+            self.cooldowns.cool(node_id, at, rest, asked=True)
         elif isinstance(error, Unauthorized):
             self.cooldowns.cool(node_id, at, self.settings.refused_cooldown)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from vc_fallback.base.types import NodeId, Sourced
-from vc_fallback.routing.outcomes import Accept, Op, Report, check, failure, last_resort
+from vc_fallback.node.failures import Closed, SemanticError
+from vc_fallback.routing.joining import Joining
+from vc_fallback.routing.outcomes import NO_SAY, Accept, Op, Report, check, failure, last_resort
 from vc_fallback.routing.runner import Runner, Timer
 from vc_fallback.routing.together import Together
 
@@ -20,6 +22,7 @@ async def first_success(
     runner: Runner,
     accept: Accept[T] | None = None,
     report: Report[T] | None = None,
+    joining: Joining | None = None,
     what: str = "request",
 ) -> Sourced[T]:
     """Ask one node after the other, and return the first answer that can be taken.
@@ -32,6 +35,8 @@ async def first_success(
     :param end: moment in loop time at which the caller gets an error.
     :param delay: seconds after asking a node until the next is asked as well; `inf` for never.
     :param accept: looks at an answer: one that it doubts does not win and does not end the race.
+    :param joining: who may come meanwhile: they are asked after all others. Where nodes have left the list, and nobody
+        else has said anything, it is waited for those that are about to come.
     :param what: names the request in errors.
     :raises NotFound: when that is what all say who can be asked.
     :raises AllNodesFailed: when all failed otherwise.
@@ -40,11 +45,11 @@ async def first_success(
     :raises Exception: what `op`, `accept` or `delay` raised but :exc:`~vc_fallback.NodeError`, unchanged.
     """
     check(what, nodes, end, runner.now())
-    race = _Race(op, nodes, end, delay, runner, accept, report, what)
+    race = _Race(op, nodes, end, delay, runner, accept, report, joining, what)
     if await race.run(end, race.work):
         assert race.winner is not None  # noqa: S101 - that is what was decided
         return race.winner
-    attempts = [*race.attempts.values()]
+    attempts, nodes = [*race.attempts.values()], race.nodes
     answer = last_resort(nodes, attempts)
     if answer is not None:
         return answer
@@ -68,28 +73,43 @@ class _Race(Together[T], Generic[T]):
         runner: Runner,
         accept: Accept[T] | None,
         report: Report[T] | None,
+        joining: Joining | None,
         what: str,
     ) -> None:
         super().__init__(op, accept, report, runner, what)
         self.winner: Sourced[T] | None = None
-        self._nodes = nodes
+        self._nodes = [*nodes]
         self._end = end
         self._delay = delay
+        self._joining = joining
         self._next = 0
         self._timer: Timer | None = None
+        self._under_way: set[NodeId] = set()
+        self._last: tuple[NodeId, float] | None = None
+        """Who was asked last, and when."""
+        self._again: dict[NodeId, int] = {}
+        """In which generation of the list a node was put on the list once more."""
+        self._deaf = None if joining is None else joining.listen(self.call(self._news))
+
+    @property
+    def nodes(self) -> list[NodeId]:
+        """All nodes, each once, in the order in which they were to be asked."""
+        return [*dict.fromkeys(self._nodes)]
 
     async def work(self) -> None:
         """Ask one node after the other until the race is over or none is left."""
-        nodes = self._nodes
-        while not self.over and self._next < len(nodes):
-            node_id = nodes[self._next]
+        while not self.over and self._anyone_left():
+            node_id = self._nodes[self._next]
             self._next += 1
             now = self.runner.now()
-            if self._next < len(nodes):
+            self._last = node_id, now
+            if self._next < len(self._nodes):
                 self._set_timer(now + self._delay(node_id))
             elif self._timer is None:
                 self._scope.deadline = self._end
+            self._under_way.add(node_id)
             attempt = await self.ask(node_id, now)
+            self._under_way.discard(node_id)
             if attempt.answer is not None and attempt.doubt is None and not self._decided():
                 self.over = True
                 self.winner = attempt.answer
@@ -97,6 +117,8 @@ class _Race(Together[T], Generic[T]):
     def leave(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._deaf is not None:
+            self._deaf()
 
     def _decided(self) -> bool:
         # The await may have changed it, which the type checker does not see.
@@ -117,3 +139,48 @@ class _Race(Together[T], Generic[T]):
         self._scope.deadline = self._end
         if not self.over and self._next < len(self._nodes):
             self.start(self.work)
+
+    # --- the list changes
+
+    def _anyone_left(self) -> bool:
+        if self._next >= len(self._nodes):
+            self._take_in()
+        return self._next < len(self._nodes)
+
+    def _take_in(self) -> None:
+        """Put who has joined on the list, and who left it when it was asked and is reached in another way now."""
+        if self._joining is None or not self._joining.changed:
+            return
+        generation = self._joining.generation
+        for node_id in self._joining.nodes():
+            if node_id in self._under_way or node_id in self._nodes[self._next :]:
+                continue
+            attempt = self.attempts.get(node_id)
+            closed = attempt is not None and isinstance(attempt.error, Closed)
+            if attempt is None or (closed and self._again.get(node_id) != generation):
+                self._again[node_id] = generation
+                self._nodes.append(node_id)
+
+    def _news(self) -> None:
+        """The list, or what is known of a node, has changed."""
+        self._take_in()
+        if self._next >= len(self._nodes):
+            return
+        if not self._under_way:
+            self.start(self.work)
+        elif self._timer is None and self._last is not None:
+            node_id, asked = self._last
+            self._set_timer(max(asked + self._delay(node_id), self.runner.now()))
+
+    def _more_may_come(self) -> bool:
+        return super()._more_may_come() or self._waits_for_joiners()
+
+    def _waits_for_joiners(self) -> bool:
+        """Whether it is worth to wait for nodes that are about to join: who was asked has left, or was not able."""
+        if self._joining is None or not self._joining.expected or not self.runner.open:
+            return False
+        return not any(
+            attempt.answer is not None
+            or (isinstance(attempt.error, SemanticError) and not isinstance(attempt.error, NO_SAY))
+            for attempt in self.attempts.values()
+        )

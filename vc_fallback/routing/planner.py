@@ -36,15 +36,16 @@ class Planner:
             self._made.clear()
             self._from = (listed, ranking, active)
             self._roles = {node_id: member.candidate.roles for node_id, member in listed.members.items()}
-        if not self._cooldowns:
-            made = self._made.get((role, prefer))
-            if made is None:
-                if prefer is not None and prefer not in self._roles:
-                    # Nobody is preferred: else names of the caller's would be kept here, however many they are.
-                    return self.plan(role)
-                made = self._made[role, prefer] = plan(book.order, ranking, self._roles, role=role, prefer=prefer)
-            return made
-        return plan(book.order, ranking, self._roles, role=role, cooling=self._cooling(), prefer=prefer)
+        cooling = self._cooling() if self._cooldowns else None
+        if cooling:
+            return plan(book.order, ranking, self._roles, role=role, cooling=cooling, prefer=prefer)
+        made = self._made.get((role, prefer))
+        if made is None:
+            if prefer is not None and prefer not in self._roles:
+                # Nobody is preferred: else names of the caller's would be kept here, however many they are.
+                return self.plan(role)
+            made = self._made[role, prefer] = plan(book.order, ranking, self._roles, role=role, prefer=prefer)
+        return made
 
     def _cooling(self) -> dict[NodeId, float]:
         now = self._clock.now()

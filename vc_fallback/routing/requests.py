@@ -1,19 +1,25 @@
 """What every call of the facade is made of: a plan, a strategy, an end, and one node's method."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
+import anyio
+
+from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import NodeId, Role, Slot, Sourced, Tier
 from vc_fallback.decide.plan import Plan
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.failures import Closed
-from vc_fallback.node.routes import Route
+from vc_fallback.node.routes import ATTESTATION_DATA, Route
 from vc_fallback.routing.best import Score, best
 from vc_fallback.routing.desk import Desk
 from vc_fallback.routing.first_success import first_success
 from vc_fallback.routing.hedged import hedge_delay
-from vc_fallback.routing.outcomes import Accept, AllNodesFailed, Attempt, NoCandidates, enumerate_some
+from vc_fallback.routing.joining import Joining
+from vc_fallback.routing.outcomes import Accept, AllNodesFailed, Attempt, NoCandidates, Report, enumerate_some
 
 T = TypeVar("T")
 
@@ -22,19 +28,27 @@ Ask = Callable[[BeaconNode, float], Awaitable[Sourced[T]]]
 
 Delay = Callable[[NodeId], float]
 
-_EARLIER = 0.001
+EARLIER = 0.001
 """Seconds by which a node's own time-out comes before the end of the request: a node that is silent until then is to be
 known for it (N4), and what is cancelled says nothing."""
+
+OUTRUN = 2
+"""How often in a row others are faster than a node before it is found out how long it takes: once is a hiccup."""
+
+REMOVED = "node removed from the list"
+OTHERWISE = "the node is reached in another way now"
+LEFT = "the nodes were left"
 
 
 class Requests:
     """The base of the facade's calls."""
 
     _desk: Desk | None = None
+    _left = False
 
     def _open(self) -> Desk:
         if self._desk is None:
-            raise RuntimeError("the nodes have not been entered, or were left")
+            raise RuntimeError(LEFT if self._left else "the nodes have not been entered")
         return self._desk
 
     # --- time
@@ -52,20 +66,49 @@ class Requests:
         # Before the chain is known there is nobody to ask, which is said; but every wait has an end (rule 6).
         return end if end != float("inf") else desk.clock.now() + desk.slot_duration
 
+    # --- who is asked
+
+    async def _plan(self, what: str, role: Role | None, end: float, prefer: NodeId | None = None) -> Plan:
+        """Return the plan of a request. Where nobody can be asked yet, because nodes have still to say which chain they
+        are on, it is waited for them (G6).
+
+        :raises NoCandidates: where there is nobody, at the end.
+        """
+        desk = self._open()
+        plan = desk.planner.plan(role, prefer)
+        if not plan.nodes and math.isfinite(end):
+            news = desk.news.watcher()
+            with anyio.CancelScope(deadline=end):
+                while not plan.nodes and not desk.left and desk.expects_nodes:
+                    await news.wait()
+                    plan = desk.planner.plan(role, prefer)
+        if not plan.nodes:
+            raise nobody(what, plan)
+        return plan
+
     # --- one node
 
     async def _ask(self, ask: Ask[T], what: str, end: float, node_id: NodeId) -> Sourced[T]:
-        desk = self._open()
+        desk = self._desk
+        if desk is None:
+            raise Closed(node_id, what, LEFT)
         try:
             node = desk.pool.get(node_id)
         except KeyError:
-            raise Closed(node_id, what, "node removed from the list") from None
+            raise Closed(node_id, what, REMOVED) from None
+        left = end - desk.clock.now()
+        # Who is asked at the last moment is not to blame for it: the request ends before its own time does.
+        timeout = left - EARLIER if left > desk.part(desk.settings.attestation_next) else max(left, 0.0) + EARLIER
         try:
-            return await ask(node, max(0.0, end - desk.clock.now() - _EARLIER))
+            return await ask(node, timeout)
         except Closed as error:
-            if desk.pool.has(node):
+            if desk.left:
+                problem = LEFT
+            elif desk.pool.has(node):
                 raise
-            raise Closed(node_id, error.endpoint, "node removed from the list, or reached in another way now") from None
+            else:
+                problem = OTHERWISE if node_id in desk.candidates.current else REMOVED
+            raise Closed(node_id, error.endpoint, problem) from None
 
     # --- strategies
 
@@ -79,12 +122,11 @@ class Requests:
         delay: Delay | float | None = None,
         prefer: NodeId | None = None,
         accept: Accept[T] | None = None,
-        kind: str | None = None,
+        report: Report[T] | None = None,
     ) -> Sourced[T]:
-        """Ask one node after the other (Q3); where the list changes meanwhile, those who have come too.
+        """Ask one node after the other (Q3).
 
         :param delay: seconds until the next node is asked as well; that of duties by default.
-        :param kind: keeps how long answers take under this name.
         """
         desk = self._open()
         wait = desk.part(desk.settings.duties_next) if delay is None else delay
@@ -96,7 +138,7 @@ class Requests:
             delay=wait if callable(wait) else lambda _: wait,
             prefer=prefer,
             accept=accept,
-            kind=kind,
+            report=report,
         )
 
     async def _first_of(
@@ -109,42 +151,23 @@ class Requests:
         delay: Delay,
         prefer: NodeId | None = None,
         accept: Accept[T] | None = None,
-        kind: str | None = None,
+        report: Report[T] | None = None,
     ) -> Sourced[T]:
+        """Do so; where the list changes meanwhile, those who have come are asked too (G2)."""
         desk = self._open()
-        generation = desk.candidates.generation
-        plan = desk.planner.plan(role, prefer)
-        nodes: Sequence[NodeId] = plan.nodes
-        asked: dict[NodeId, BeaconNode] = {}
-        earlier: list[Attempt[Any]] = []
-        report = None if kind is None else partial(self._report, kind)
-        while True:
-            if not nodes:
-                raise nobody(what, plan)
-            try:
-                return await first_success(
-                    partial(self._ask, ask, what, end),
-                    nodes,
-                    end=end,
-                    delay=delay,
-                    runner=desk.runner,
-                    accept=accept,
-                    report=report,
-                    what=what,
-                )
-            except AllNodesFailed as error:
-                if generation == desk.candidates.generation:
-                    raise
-                # Who has joined the list meanwhile, or is reached in another way now, may still have it.
-                closed = {attempt.node_id for attempt in error.attempts if isinstance(attempt.error, Closed)}
-                done = {attempt.node_id for attempt in (*earlier, *error.attempts)} - closed
-                generation = desk.candidates.generation
-                plan = desk.planner.plan(role, prefer)
-                nodes = [n for n in plan.nodes if n not in done and desk.pool.get(n) is not asked.get(n)]
-                asked.update({node_id: desk.pool.get(node_id) for node_id in nodes})
-                earlier += error.attempts
-                if not nodes:
-                    raise
+        joining = Joining(desk, role, prefer)
+        plan = await self._plan(what, role, end, prefer)
+        return await first_success(
+            partial(self._ask, ask, what, end),
+            plan.nodes,
+            end=end,
+            delay=delay,
+            runner=desk.runner,
+            accept=accept,
+            report=report,
+            joining=joining,
+            what=what,
+        )
 
     async def _hedge(
         self,
@@ -157,14 +180,36 @@ class Requests:
         prefer: NodeId | None = None,
         accept: Accept[T] | None = None,
     ) -> Sourced[T]:
-        """Ask as `_first` does, the next node after what nine of ten answers of the one before stay within (Q2, Q4)."""
+        """Ask as `_first` does, the next node after what nine of ten answers of the one before stay within (Q2, Q4).
+
+        :param kind: keeps how long answers take under this name.
+        """
         desk = self._open()
         floor, most = desk.settings.hedge_floor, desk.part(desk.settings.attestation_next)
+        outrun: list[NodeId] = []
+        slow = desk.book.too_slow if route is ATTESTATION_DATA else None
 
         def delay(node_id: NodeId) -> float:
             return hedge_delay(desk.latency(node_id, kind), floor=floor, most=most)
 
-        return await self._first(route, role, ask, end=end, delay=delay, prefer=prefer, accept=accept, kind=kind)
+        def report(attempt: Attempt[T]) -> None:
+            if attempt.answer is not None:
+                desk.took(attempt.node_id, kind, attempt.duration)
+            elif attempt.given_up:
+                if slow is not None and attempt.duration > slow:
+                    desk.book.duty_answered(attempt.node_id, attempt.duration)
+                elif attempt.duration >= delay(attempt.node_id):
+                    outrun.append(attempt.node_id)
+                desk.took(attempt.node_id, kind, attempt.duration, given_up=True)
+
+        found = await self._first(route, role, ask, end=end, delay=delay, prefer=prefer, accept=accept, report=report)
+        if slow is not None:
+            desk.outrun.pop(found.node_id, None)
+            for node_id in outrun:
+                desk.outrun[node_id] += 1
+                if desk.outrun[node_id] >= OUTRUN:
+                    self._find_out(node_id, ask, f"{route.method} {route.template}")
+        return found
 
     async def _best(
         self,
@@ -182,29 +227,55 @@ class Requests:
         """Ask all primaries of a role, fallbacks where these do not answer, and take the best answer (Q7)."""
         desk = self._open()
         what = f"{route.method} {route.template}"
-        plan = desk.planner.plan(role, prefer)
-        if not plan.nodes:
-            raise nobody(what, plan)
-        tiers = [plan.of(Tier.PRIMARY), plan.of(Tier.FALLBACK)]
-        if not plan.usable(tiers[0]) and plan.usable(tiers[1]):
-            tiers.reverse()
-        return await best(
-            partial(self._ask, ask, what, end),
-            tiers,
-            soft=soft,
-            end=end,
-            score=score,
-            runner=desk.runner,
-            min_improvement=min_improvement,
-            accept=accept,
-            what=what,
-        )
+        joining = Joining(desk, role, prefer)
+        plan = await self._plan(what, role, end, prefer)
+        asked: set[NodeId] = set()
+        while True:
+            tiers = [[n for n in plan.of(tier) if n not in asked] for tier in (Tier.PRIMARY, Tier.FALLBACK)]
+            if not plan.usable(tiers[0]) and plan.usable(tiers[1]):
+                tiers.reverse()
+            try:
+                return await best(
+                    partial(self._ask, ask, what, end),
+                    tiers,
+                    soft=soft,
+                    end=end,
+                    score=score,
+                    runner=desk.runner,
+                    min_improvement=min_improvement,
+                    accept=accept,
+                    what=what,
+                )
+            except AllNodesFailed as error:
+                asked |= {node_id for node_id, failed in error.errors.items() if not isinstance(failed, Closed)}
+                if len(asked) == len(error.attempts):
+                    raise
+                # Some have left the list: their place may be taken by others.
+                others = await joining.others(asked, end)
+                if others is None:
+                    raise
+                plan = others
 
-    def _report(self, kind: str, attempt: Attempt[Any]) -> None:
-        if attempt.answer is not None:
-            self._open().took(attempt.node_id, kind, attempt.duration)
-        elif attempt.given_up:
-            self._open().took(attempt.node_id, kind, attempt.duration, given_up=True)
+    def _find_out(self, node_id: NodeId, ask: Ask[T], what: str) -> None:
+        """Ask a node to the end that others are faster than, beside all requests, to know how long it takes (N3).
+
+        A wait that is given up as soon as another node has answered is never long: a node that does not answer at all
+        would cost every request the delay of the hedge, and nobody would know. One at a time.
+        """
+        desk = self._open()
+        slow = desk.book.too_slow
+        if slow is None or node_id in desk.being_timed:
+            return
+        # Long enough for what it would take to be too slow.
+        end = desk.clock.now() + 1.1 * slow + EARLIER
+
+        async def find_out() -> None:
+            with suppress(NodeError):
+                await self._ask(ask, what, end, node_id)
+
+        desk.being_timed.add(node_id)
+        if desk.runner.start(find_out, on_end=lambda _: desk.being_timed.discard(node_id)) is None:
+            desk.being_timed.discard(node_id)
 
 
 def nobody(what: str, plan: Plan) -> NoCandidates:
