@@ -16,7 +16,7 @@ from vc_fallback.health.book import HealthBook
 SLOT = 12.0
 
 
-class _ByHand(Clock):
+class ByHand(Clock):
     """Loop time and Unix time are one, and stand still."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ async def _decisions(nodes: int, slots: int) -> dict[str, list[float]]:
             "chain": {"genesis_time": 0.0, "genesis_validators_root": "0x" + "00" * 32, "slot_duration": SLOT},
         }
     )
-    clock = _ByHand()
+    clock = ByHand()
     candidates = Candidates(config.candidate_list())
     outcomes: list[HeadOutcome] = []
 

@@ -75,7 +75,7 @@ class Serving:
 
     async def done(self) -> int:
         """Wait until every head has been written; return the slot from which heads count."""
-        return int((await _told(self.process))["first"])
+        return int((await told_by(self.process))["first"])
 
 
 @asynccontextmanager
@@ -84,13 +84,13 @@ async def serving(plan: Plan) -> AsyncIterator[Serving]:
     command = [sys.executable, "-m", "scripts.benchmarks.server", json.dumps(asdict(plan))]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: ASYNC220 - it is short
         try:
-            told = await _told(process)
+            told = await told_by(process)
             yield Serving(plan, process, tuple(told["ports"]), told["genesis_time"], _root(0))
         finally:
             process.kill()
 
 
-async def _told(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
+async def told_by(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
     """Read what the server says next: one line."""
     assert process.stdout is not None  # noqa: S101 - it was asked for
     line = b""

@@ -5,8 +5,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from scripts.benchmarks import crowd, decisions, report, sse
+from scripts.benchmarks import crowd, decisions, health_book, report, sse
 from scripts.benchmarks.crowd import Size
+from scripts.benchmarks.health_round import rounds
 from scripts.benchmarks.report import Report
 from scripts.benchmarks.server import Pattern
 
@@ -57,3 +58,26 @@ def test_decisions_are_of_every_kind() -> None:
     """A fallback's head is held back, the first primary's is delivered, the others' are votes."""
     assert set(decisions.decisions(4, 1)) == {"tier", "delivered", "duplicate", "no holder"}
     assert min(anyio.run(decisions.watch, 2, 2) + anyio.run(decisions.event, 2, 2)) > 0
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_rounds_of_checks_end_with_the_time_out_of_those_that_hang(backend: str) -> None:
+    """Every node is checked in every round; only those that hang take as long."""
+    found = anyio.run(rounds, 4, 1, 2, 1, backend=backend)
+    assert [len(found.first), len(found.later)] == [1, 1]
+    for one in (*found.first, *found.later):
+        assert 0 < one.answered < 1.5 <= one.ended
+        assert one.held > 0
+        assert one.away > 0
+
+
+def test_the_book_of_health_is_measured() -> None:
+    """What is kept of a node is more than of a new one, and comes to an end."""
+
+    async def measure() -> None:
+        assert all(times for times in (health_book.ranking(4, 2) | health_book.book(4, 2)).values())
+        new, full, later = health_book.memory(4, 60)
+        assert new < full
+        assert later < full * 1.2
+
+    anyio.run(measure)

@@ -1,7 +1,7 @@
 """Which block a node's chain has at a slot, by the parents that headers name (N3)."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from vc_fallback.base.types import NodeId, Root, Slot
@@ -62,10 +62,7 @@ class Branches:
         return None, None
 
 
-def sides(places: Mapping[NodeId, Root]) -> dict[Root, tuple[NodeId, ...]]:
+def sides(roots: Mapping[Root, Iterable[NodeId]]) -> dict[Root, tuple[NodeId, ...]]:
     """Return who stands behind which root, in an order that does not depend on who came first: the most nodes first."""
-    roots: dict[Root, list[NodeId]] = {}
-    for node_id in sorted(places):
-        roots.setdefault(places[node_id], []).append(node_id)
-    found = sorted(roots.items(), key=lambda side: (-len(side[1]), side[0]))
-    return {root: tuple(nodes) for root, nodes in found}
+    found = ((root, tuple(sorted(nodes))) for root, nodes in roots.items())
+    return dict(sorted(found, key=lambda side: (-len(side[1]), side[0])))

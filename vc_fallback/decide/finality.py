@@ -61,8 +61,12 @@ class Finality:
 
     def conflict(self, epoch: Epoch) -> FinalityConflict | None:
         """Return who has finalized what in an epoch, where that is not one root."""
-        roots = sides({node_id: named[epoch] for node_id, named in self._named.items() if epoch in named})
-        return FinalityConflict(epoch, roots) if len(roots) > 1 else None
+        roots: dict[Root, list[NodeId]] = {}
+        for node_id, named in self._named.items():
+            root = named.get(epoch)
+            if root is not None:
+                roots.setdefault(root, []).append(node_id)
+        return FinalityConflict(epoch, sides(roots)) if len(roots) > 1 else None
 
     @property
     def conflicts(self) -> tuple[FinalityConflict, ...]:
