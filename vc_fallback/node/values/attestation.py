@@ -1,11 +1,15 @@
 """Attestation data and its checkpoints, and the attestation that one validator makes of it."""
 
-from typing import ClassVar
+from struct import Struct
+from typing import Any, ClassVar, Self
 
 from pydantic.dataclasses import dataclass
 
+from vc_fallback.node.values.adapters import Unreadable
 from vc_fallback.node.values.containers import Container
 from vc_fallback.node.values.fields import VALUE, EpochNumber, RootBytes, Signature, SlotNumber, Uint64, ValidatorIndex
+
+_DATA = Struct("<QQ32sQ32sQ32s")
 
 
 @dataclass(frozen=True, slots=True, config=VALUE)
@@ -22,6 +26,9 @@ class Checkpoint(Container):
 class AttestationData(Container):
     """What an attester signs: `AttestationData` of the consensus specification.
 
+    Read and written by hand: it is asked for at each slot and compared by its bytes (Q6), and the library needs 20 µs
+    for either, which is half of what a call costs.
+
     :param index: the committee before Electra, 0 in Electra and Fulu, from Gloas on whether the payload is there.
     """
 
@@ -32,6 +39,26 @@ class AttestationData(Container):
     beacon_block_root: RootBytes
     source: Checkpoint
     target: Checkpoint
+
+    @classmethod
+    def from_ssz(cls, data: bytes) -> Self:
+        """Read it from exactly the 128 bytes of its serialisation.
+
+        :raises ValueError: for any other length.
+        """
+        if len(data) != _DATA.size:
+            raise Unreadable(f"{cls.__name__} of another length")
+        slot, index, root, source_epoch, source_root, target_epoch, target_root = _DATA.unpack(data)
+        # Whatever the bytes are, they are numbers and roots: there is nothing to check.
+        source, target = _made(Checkpoint, source_epoch, source_root), _made(Checkpoint, target_epoch, target_root)
+        return _made(cls, slot, index, root, source, target)  # type: ignore[no-any-return]
+
+    def to_ssz(self) -> bytes:
+        """Return its serialisation."""
+        source, target = self.source, self.target
+        return _DATA.pack(
+            self.slot, self.index, self.beacon_block_root, source.epoch, source.root, target.epoch, target.root
+        )
 
 
 @dataclass(frozen=True, slots=True, config=VALUE)
@@ -44,3 +71,10 @@ class SingleAttestation(Container):
     attester_index: ValidatorIndex
     data: AttestationData
     signature: Signature
+
+
+def _made(kind: Any, *values: Any) -> Any:  # noqa: ANN401 - a class and its value
+    made = object.__new__(kind)
+    for name, value in zip(kind.__slots__, values, strict=True):
+        object.__setattr__(made, name, value)
+    return made
