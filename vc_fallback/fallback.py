@@ -129,7 +129,8 @@ class BeaconNodeFallback(
     ) -> None:
         warm()
         self._settings = config.requests
-        self._runner = Runner(stragglers=config.requests.stragglers)
+        stragglers = config.requests.stragglers
+        self._runner = Runner(stragglers=stragglers, at_once=max(1, min(stragglers, config.wire.concurrency) // 2))
         self._preparations = Preparations()
         self._given = {}
         self._highest_source = Epoch(0)

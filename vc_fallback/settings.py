@@ -164,8 +164,9 @@ class RequestSettings(Settings):
     """Seconds until attestation data that is older than the head is asked for again (Q8)."""
     broadcast: frozenset[Topic] = ALL_TOPICS
     """What is sent to all nodes; what is left out goes to one after the other until one takes it (Q5)."""
-    stragglers: Annotated[Count, Field(ge=1, le=2**16)] = 64
-    """Sends of answered publishes that may still be under way to one node (Q5)."""
+    stragglers: Annotated[Count, Field(ge=2, le=2**16)] = 64
+    """Sends of answered publishes that may still be under way to one node (Q5). Half as many are written to it at once,
+    blocks apart, and no more than half of `wire.concurrency`: the rest is for what is read."""
     cooldown: Positive = 2.0
     """Seconds for which a node that answers 429 without `Retry-After` is left alone (Q11)."""
     refused_cooldown: Positive = 300.0

@@ -21,6 +21,7 @@ async def broadcast(
     items: int = 1,
     bound: float | None = None,
     later: Sequence[Later] = (),
+    urgent: bool = False,
     report: Report[Any] | None = None,
     on_settled: OnSettled | None = None,
     what: str = "publish",
@@ -39,6 +40,8 @@ async def broadcast(
     :param items: how many items a list has that is sent; 1 where it is none.
     :param bound: moment in loop time at which sends are given up, `end` where it is not given.
     :param later: who is sent to where these do not take it; in the result they are from then on.
+    :param urgent: whether it waits for no earlier send to a node, however many are under way there. Others have their
+        turn, and those for which nobody waits any more are bounded in number: what is too much is not sent (case 28).
     :return: a live result, of which something is accepted, broadcast, or uncertain.
     :raises NotPublished: when no node took any item or has it, by the end.
     :raises DeadlineExceeded: when the time is over already: nothing was sent.
@@ -48,7 +51,7 @@ async def broadcast(
     bound = end if bound is None else bound
     for moment in (end, bound):
         check(what, [*nodes, *_all(later)], moment, anyio.current_time())
-    sending = Sends(send, nodes, items, bound, runner, report, on_settled, what, later)
+    sending = Sends(send, nodes, items, bound, runner, report, on_settled, what, later, urgent=urgent)
     sending.begin()
     try:
         with anyio.CancelScope(deadline=end):

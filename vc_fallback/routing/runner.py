@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from vc_fallback.base.clock import loop_time
 from vc_fallback.base.types import NodeId
+from vc_fallback.wire.keepalive import Slots
 
 logger = logging.getLogger(__name__)
 
@@ -127,11 +128,15 @@ class Runner:
     Requests end their own tasks, but for begun sends of publishes; all that is left ends with :meth:`run`.
 
     :param stragglers: how many sends of publishes that were answered may be under way to one node (Q5, case 28).
+    :param at_once: how many sends may be written to one node at once, answered or not; the others wait for their turn.
+        It is less than a node is asked at once at all: one that hangs on what is published has room for what is read.
     """
 
-    def __init__(self, *, stragglers: int = 64) -> None:
+    def __init__(self, *, stragglers: int = 64, at_once: int = 32) -> None:
         self.most_stragglers = stragglers
         self.stragglers: Counter[NodeId] = Counter()
+        self._at_once = at_once
+        self._lanes: dict[NodeId, Slots] = {}
         self.opened = anyio.Event()
         """Set once tasks can be started."""
         self.now: Callable[[], float] = anyio.current_time
@@ -144,6 +149,22 @@ class Runner:
         self._cancelled = 0
         self._wakes = math.inf
         self._wait: anyio.CancelScope | None = None
+
+    def lane(self, node_id: NodeId) -> Slots:
+        """Return what bounds how many sends are written to a node at once."""
+        lane = self._lanes.get(node_id)
+        if lane is None:
+            # Nodes come and go: those that nobody sends to are forgotten.
+            self._lanes = {known: used for known, used in self._lanes.items() if used.free < self._at_once}
+            lane = self._lanes[node_id] = Slots(self._at_once)
+        return lane
+
+    def has_room(self, node_id: NodeId) -> bool:
+        """Whether a send may wait for its turn at a node though nobody waits for its answer any more.
+
+        Those that are being written are never more than may be at once, so both are never more than the bound.
+        """
+        return self.stragglers[node_id] < max(1, self.most_stragglers - self._at_once)
 
     @property
     def open(self) -> bool:

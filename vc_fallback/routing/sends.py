@@ -30,6 +30,8 @@ Send = Callable[[NodeId, Begun], Awaitable[Sourced[Publication]] | Awaitable[Sou
 OnSettled = Callable[[BroadcastResult], None]
 """Is told once no node is pending any more."""
 
+_CANCELLED = "cancelled before it began"
+
 
 @dataclass(frozen=True, slots=True)
 class Later:
@@ -67,6 +69,8 @@ class Sends:
         on_settled: OnSettled | None,
         what: str,
         later: Sequence[Later] = (),
+        *,
+        urgent: bool = False,
     ) -> None:
         if items < 1:
             raise ValueError(f"{what}: {items} items are nothing to publish")
@@ -76,9 +80,11 @@ class Sends:
         self._runner = runner
         self._report = report
         self._on_settled = on_settled
+        self._urgent = urgent
         self._tasks: dict[NodeId, Beside] = {}
         self._enough = anyio.Event()
         self._stragglers: set[NodeId] = set()
+        self._crowded_out: dict[NodeId, str] = {}
         self._left = False
         """Whether the caller has gone on: what is under way are stragglers."""
         self._abandoned = False
@@ -95,8 +101,8 @@ class Sends:
         for delivery in [self.result.deliveries[node_id] for node_id in self._group]:
             node_id = delivery.node_id
             earlier = self._runner.stragglers[node_id]
-            if earlier >= self._runner.most_stragglers:
-                self._not_sent(delivery, f"{earlier} earlier sends are still under way")
+            if earlier >= self._runner.most_stragglers and not self._urgent:
+                self._not_sent(delivery, _crowded(earlier))
                 continue
             task = self._runner.start(partial(self._deliver, delivery), on_end=partial(self._never_began, delivery))
             if task is None:
@@ -141,7 +147,12 @@ class Sends:
         if final:
             self._end_groups()
         for node_id in self.result.pending:
-            self._straggles(node_id)
+            waits = not (self._urgent or self.result.deliveries[node_id].begun)
+            if waits and not self._runner.has_room(node_id):
+                self._crowded_out[node_id] = _crowded(self._runner.stragglers[node_id])
+                self._tasks[node_id].cancel()
+            else:
+                self._straggles(node_id)
 
     def _straggles(self, node_id: NodeId) -> None:
         self._stragglers.add(node_id)
@@ -183,7 +194,7 @@ class Sends:
 
         try:
             with anyio.CancelScope(deadline=self._bound) as scope:
-                answer = await self._send(node_id, begun)
+                answer = await self._send_in_turn(node_id, begun)
         except NodeError as error:
             self._ended(delivery, error)
         except BaseException as error:
@@ -191,7 +202,7 @@ class Sends:
                 if delivery.begun:
                     self._ended(delivery, Closed(node_id, what, "given up as the program ends; it may have been taken"))
                 else:
-                    self._not_sent(delivery, "cancelled before it began")
+                    self._not_sent(delivery, self._crowded_out.get(node_id, _CANCELLED))
                 raise
             left = self._left
             self._ended(delivery, error)
@@ -205,10 +216,21 @@ class Sends:
             else:
                 self._ended(delivery, None, answer)
 
+    async def _send_in_turn(self, node_id: NodeId, begun: Begun) -> Sourced[Publication] | Sourced[None]:
+        if self._urgent:
+            return await self._send(node_id, begun)
+        lane = self._runner.lane(node_id)
+        if not lane.take_nowait():
+            await lane.take()
+        try:
+            return await self._send(node_id, begun)
+        finally:
+            lane.give()
+
     def _never_began(self, delivery: Delivery, _: Beside) -> None:
         """Its task has ended; where that never had a first step, nobody has said so yet."""
         if delivery.state is Sending.PENDING:
-            self._not_sent(delivery, "cancelled before it began")
+            self._not_sent(delivery, self._crowded_out.get(delivery.node_id, _CANCELLED))
 
     def _not_sent(self, delivery: Delivery, problem: str) -> None:
         self._ended(delivery, NotSent(delivery.node_id, self.result.what, problem))
@@ -268,3 +290,7 @@ class Sends:
 
 def _is_fatal(error: BaseException) -> bool:
     return not isinstance(error, (Exception, anyio.get_cancelled_exc_class()))
+
+
+def _crowded(earlier: int) -> str:
+    return f"{earlier} earlier sends are still under way"

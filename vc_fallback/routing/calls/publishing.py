@@ -17,6 +17,9 @@ from vc_fallback.routing.sends import Begun, Later, Send
 from vc_fallback.routing.turns import Turns, producer_not_reached
 from vc_fallback.settings import Topic
 
+_URGENT = (routes.PUBLISH_BLOCK, routes.PUBLISH_BLINDED_BLOCK, routes.PUBLISH_ENVELOPE)
+"""There is one of them in a slot, and nothing is worth as much."""
+
 Publish = Callable[[BeaconNode, float], Awaitable[Sourced[Publication]] | Awaitable[Sourced[None]]]
 """Calls a publishing method of one node, within so many seconds."""
 
@@ -301,6 +304,7 @@ class PublishingCalls(Turns):
             bound=ends.bound,
             items=items,
             later=later,
+            urgent=route in _URGENT,
             runner=desk.runner,
             on_settled=desk.publishes.settled,
             what=_what(route),
