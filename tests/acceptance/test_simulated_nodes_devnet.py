@@ -13,9 +13,13 @@ import pytest
 import vc_fallback.testing
 from tests.acceptance.raw_client import Listener, fetch, listening
 from vc_fallback.base.clock import Clock
+from vc_fallback.base.health_signals import DutiesMoved
+from vc_fallback.base.signals import Signal
 from vc_fallback.base.types import Slot
+from vc_fallback.config import FallbackConfig
+from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.testing import SimulatedDevnet, demo_devnet, run_in_virtual_time, serve_devnet, virtual_clock
-from vc_fallback.testing.demo import CYCLE, DIE, RETURN, SPEAK, STALL
+from vc_fallback.testing.demo import CYCLE, DIE, FREEZE, RETURN, SPEAK, STALL, THAW
 from vc_fallback.testing.virtual_time import Backend, VirtualTimeError
 
 pytestmark = pytest.mark.anyio
@@ -94,8 +98,8 @@ async def test_ports_are_one_for_each_node(simulated_devnet: Devnets, free_tcp_p
             await taken(ports=ports)
 
 
-async def test_the_demo_shows_a_stall_a_death_and_both_recoveries() -> None:
-    """With 2 s slots all of it within 30 s: silent while REST goes on, refused, and back on the same port."""
+async def test_the_demo_shows_a_stall_a_death_a_freeze_and_all_recoveries() -> None:
+    """With 2 s slots all of it within 42 s: silent while REST goes on, refused and back on the same port, frozen."""
     notes: list[tuple[float, str]] = []
     began = anyio.current_time()
     clock = Clock(wall=None, unix=1_800_000_000.0)
@@ -127,10 +131,38 @@ async def test_the_demo_shows_a_stall_a_death_and_both_recoveries() -> None:
             async with listening(third.url) as back:
                 await until(RETURN + 1.5)
             assert back.slots() == [begin + RETURN + 1]
+            await until(THAW - 0.5)
+            with anyio.move_on_after(0.5) as hung:
+                await fetch(first.url, "/eth/v1/node/syncing")
+            assert hung.cancelled_caught
+            assert all_along.slots()[-1] == begin + FREEZE - 1
+            assert all_along.ended is None
             await until(CYCLE + STALL + 0.5)
-            assert all_along.slots() == list(range(begin - 1, begin + CYCLE + STALL + 1))
-    assert [text.split(" ")[0] for _, text in notes] == ["bn2", "bn2", "bn3", "bn3", "bn2"]
-    assert all(at < 30 for at, _ in notes[:4])
+            assert all_along.slots()[-1] == begin + CYCLE + STALL
+    assert [text.split(" ")[0] for _, text in notes] == ["bn2", "bn2", "bn3", "bn3", "bn1", "bn1", "bn2"]
+    assert all(at < 42 for at, _ in notes[:6])
+
+
+async def test_the_demo_shows_a_failover_and_a_failback() -> None:
+    """N9: duties leave the first node within two slots of its freeze, and go back when it is well and four are over."""
+    clock = Clock(wall=None, unix=1_800_000_000.0)
+    moves: list[tuple[float, str, str | None]] = []
+    async with demo_devnet(clock=clock) as net:
+        begin = net.chain.slots.slot_at(clock.now()) + 1
+
+        def observe(signal: Signal) -> None:
+            if isinstance(signal, DutiesMoved):
+                moves.append((net.chain.slots.into_slot(signal.at, Slot(begin)) / 2.0, signal.kind, signal.target))
+
+        config = FallbackConfig.of({"candidates": [{"name": node.name, "url": node.url} for node in net]})
+        async with HeadMonitor(config, observers=[observe], clock=clock):
+            await anyio.sleep(2.0 * (CYCLE + 2))
+    start, over, back = moves
+    assert start[1:] == ("start", "bn1")
+    assert over[1:] == ("failover", "bn2")
+    assert FREEZE < over[0] < FREEZE + 2
+    assert back[1:] == ("failback", "bn1")
+    assert over[0] + 4 <= back[0] < CYCLE
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -10,7 +10,7 @@ from vc_fallback.base.errors import ConfigurationError
 from vc_fallback.cli.run import Console, run_command
 
 FAULTY = 3
-"""Nodes that the faults need: one stalls, one dies, one serves on."""
+"""Nodes that the faults need: one stalls, one dies, one freezes, each while the others serve on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Three nodes of which one stalls, one dies, and both come back, again and again."""
+"""Three nodes: one stalls, one dies, the first one freezes and loses the duties; all come back, again and again."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,9 +10,11 @@ from vc_fallback.base.types import Slot
 from vc_fallback.testing.devnet import SimulatedDevnet, simulated_devnet
 from vc_fallback.testing.tasks import background_tasks
 
-STALL, SPEAK, DIE, RETURN, CYCLE = 2, 6, 8, 11, 14
-"""Slots after the start of a cycle: with 2 s slots all of it is seen within 28 s. A stream that misses one slot while
-others have it is found out at the end of that slot (H5), so four silent slots show it well."""
+STALL, SPEAK, DIE, RETURN, FREEZE, THAW, CYCLE = 2, 6, 8, 11, 13, 16, 21
+"""Slots after the start of a cycle: with 2 s slots all of it is seen within 42 s. A stream that misses one slot while
+others have it is found out at the end of that slot (H5), so four silent slots show it well. A node that answers nothing
+has lost the duties within two slots, by three checks (N4), and four slots later, when it answers again, they go back to
+it (N9)."""
 
 
 @asynccontextmanager
@@ -22,7 +24,7 @@ async def demo_devnet(
     """Serve the demo's three nodes, each in another node's framing, until the body ends.
 
     `bn2` stalls (its event stream is open and silent while its REST goes on), `bn3` dies (connections end, connects are
-    refused); both come back.
+    refused), `bn1` freezes (connections stand, nothing is answered); all come back.
 
     :param clock: by default the system's.
     :param note: is told in a few words what is done to which node.
@@ -39,10 +41,10 @@ async def demo_devnet(
 
 
 async def play(net: SimulatedDevnet, note: Callable[[str], None]) -> None:
-    """Play the demo's scenes on the second and the third node, for ever."""
+    """Play the demo's scenes on the first three nodes, for ever."""
     slots = net.chain.slots
     start = slots.slot_at(anyio.current_time()) + 1
-    stalls, dies = net[1], net[2]
+    freezes, stalls, dies = net[0], net[1], net[2]
     while True:
         await _until(net, start + STALL)
         note(f"{stalls.name} stalls: its event stream falls silent")
@@ -56,6 +58,12 @@ async def play(net: SimulatedDevnet, note: Callable[[str], None]) -> None:
         await _until(net, start + RETURN)
         note(f"{dies.name} is back")
         dies.restart()
+        await _until(net, start + FREEZE)
+        note(f"{freezes.name} freezes: connects succeed, nothing is answered")
+        freezes.freeze()
+        await _until(net, start + THAW)
+        note(f"{freezes.name} goes on")
+        freezes.thaw()
         start += CYCLE
 
 
