@@ -152,8 +152,8 @@ if TYPE_CHECKING:
     from vc_fallback.observe.log import FailureLog
     from vc_fallback.observe.plain import PlainLines
     from vc_fallback.routing.broadcast_result import BroadcastResult, NotPublished, Outcome
-    from vc_fallback.routing.calls.attesting import HeadAware
     from vc_fallback.routing.calls.liveness import LivenessReport, LivenessUnknown
+    from vc_fallback.routing.calls.measuring import HeadAware
     from vc_fallback.routing.delivery import AtNode, Delivery, Sending
     from vc_fallback.routing.outcomes import (
         AllNodesFailed,
@@ -427,7 +427,7 @@ _HOMES = {
         "vc_fallback.observe.log": "FailureLog",
         "vc_fallback.observe.plain": "PlainLines",
         "vc_fallback.routing.broadcast_result": "BroadcastResult NotPublished Outcome",
-        "vc_fallback.routing.calls.attesting": "HeadAware",
+        "vc_fallback.routing.calls.measuring": "HeadAware",
         "vc_fallback.routing.calls.liveness": "LivenessReport LivenessUnknown",
         "vc_fallback.routing.delivery": "AtNode Delivery Sending",
         "vc_fallback.routing.outcomes": """

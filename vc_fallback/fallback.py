@@ -13,11 +13,14 @@ from vc_fallback.base.errors import FallbackError, NodeError
 from vc_fallback.base.health_signals import HealthChanged
 from vc_fallback.base.signals import (
     GenerationChanged,
+    HeadDelivered,
+    HeadOutcome,
     NodeHeadSeen,
     Observer,
     Signal,
+    StreamState,
 )
-from vc_fallback.base.types import Epoch, NodeId, Provenance, Role, Root, Sourced
+from vc_fallback.base.types import Epoch, NodeId, Provenance, Role, Root, Slot, Sourced
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidate, ListChange
 from vc_fallback.chain import SlotClock
@@ -25,6 +28,7 @@ from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import CONNECTED, NodeHead
 from vc_fallback.decide.plan import Plan
+from vc_fallback.decide.recent_heads import RecentHeads
 from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.node.caller import Outcomes
 from vc_fallback.node.client import BeaconNode
@@ -42,6 +46,7 @@ from vc_fallback.routing.outcomes import Accept, enumerate_some
 from vc_fallback.routing.preparations import Preparations
 from vc_fallback.routing.returns import Returns
 from vc_fallback.routing.runner import Runner
+from vc_fallback.routing.witnesses import Witnesses
 from vc_fallback.snapshot import snapshot
 from vc_fallback.status import Status
 from vc_fallback.wire.dial import Resolver
@@ -59,6 +64,7 @@ class _Chain:
     def __init__(self, heads: HeadMonitor) -> None:
         self._heads = heads
         self._news: dict[NodeId, Watch[None]] = {}
+        self._recent = RecentHeads()
 
     @property
     def slots(self) -> SlotClock | None:
@@ -66,6 +72,12 @@ class _Chain:
 
     def latest_head(self) -> Delivered | None:
         return self._heads.latest.value
+
+    def head_up_to(self, slot: Slot) -> Delivered | None:
+        return self._recent.up_to(slot)
+
+    def slot_of(self, root: Root) -> Slot | None:
+        return self._recent.slot_of(root)
 
     def head_of(self, node_id: NodeId) -> NodeHead | None:
         return self._heads.cache.delivery.entries.get(node_id)
@@ -79,14 +91,28 @@ class _Chain:
             return None
         return self._heads.cache.ledger.nodes[node_id].stream.state in CONNECTED
 
+    def follows(self, node_id: NodeId) -> bool:
+        return (
+            bool(self.streams(node_id))
+            and self._heads.cache.ledger.nodes[node_id].stream.state is not StreamState.STALLED
+        )
+
     def head_news(self, node_id: NodeId) -> Watch[None]:
         return self._news.setdefault(node_id, Watch(None))
 
-    def seen(self, node_id: NodeId) -> None:
-        """Wake who waits for another head of a node."""
-        watch = self._news.get(node_id)
+    def seen(self, head: NodeHeadSeen) -> None:
+        """Remember a block, and wake who waits for another head of its node."""
+        if head.outcome not in (HeadOutcome.WRONG_CHAIN, HeadOutcome.FUTURE):
+            self._recent.saw(head.slot, head.root)
+        watch = self._news.get(head.node_id)
         if watch is not None:
             watch.set(None)
+
+    def delivered(self) -> None:
+        """Remember the latest head."""
+        latest = self._heads.latest.value
+        if latest is not None:
+            self._recent.deliver(latest)
 
     def forget(self, node_id: NodeId) -> None:
         self._news.pop(node_id, None)
@@ -162,8 +188,8 @@ class BeaconNodeFallback(
             chain=self._chain,
             news=self._changed,
         )
+        self._witnesses = Witnesses(desk)
         self._returns = Returns(desk, self._tell_again)
-        self._steadiness = self._returns.steadiness
         self._returns.start()
         try:
             await self._runner.opened.wait()
@@ -370,7 +396,9 @@ class BeaconNodeFallback(
 
     def _observe(self, signal: Signal) -> None:
         if isinstance(signal, NodeHeadSeen):
-            self._chain.seen(signal.node_id)
+            self._chain.seen(signal)
+        elif isinstance(signal, HeadDelivered):
+            self._chain.delivered()
         elif isinstance(signal, GenerationChanged):
             for node_id in (*signal.removed, *signal.changed):
                 self._chain.forget(node_id)
@@ -378,5 +406,6 @@ class BeaconNodeFallback(
                     self._desk.forget(node_id)
         if self._returns is not None:
             self._returns(signal)
+            self._witnesses(signal)
         if isinstance(signal, (HealthChanged, GenerationChanged)) and not self._changed.closed:
             self._changed.set(None)

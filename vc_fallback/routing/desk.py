@@ -5,7 +5,7 @@ from typing import Protocol
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.errors import NodeError
-from vc_fallback.base.types import Epoch, NodeId, Root
+from vc_fallback.base.types import Epoch, NodeId, Root, Slot
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates
 from vc_fallback.chain import SlotClock
@@ -33,6 +33,12 @@ class ChainView(Protocol):
     def latest_head(self) -> Delivered | None:
         """The latest delivered head."""
 
+    def head_up_to(self, slot: Slot) -> Delivered | None:
+        """The head that was delivered last of those that are not above a slot; `None` where that was long ago."""
+
+    def slot_of(self, root: Root) -> Slot | None:
+        """The slot of a block that a node has shown of late."""
+
     def head_of(self, node_id: NodeId) -> NodeHead | None:
         """A node's own head."""
 
@@ -41,6 +47,9 @@ class ChainView(Protocol):
 
     def streams(self, node_id: NodeId) -> bool | None:
         """Whether a node's head stream stands; `None` where it is to have none."""
+
+    def follows(self, node_id: NodeId) -> bool:
+        """Whether a node has a head stream that stands, and is not stalled."""
 
     def head_news(self, node_id: NodeId) -> Watch[None]:
         """What has news when a node shows another head."""

@@ -50,6 +50,7 @@ async def quorum(
     watch: Callable[[NodeId], Watch[Any] | None] | None = None,
     accept: Accept[T] | None = None,
     report: Report[T] | None = None,
+    reserve: Sequence[NodeId] = (),
     what: str = "request",
 ) -> Agreement[T]:
     """Ask all nodes at once until `threshold` of them give the same value. The threshold is never lowered (rule 9).
@@ -57,6 +58,8 @@ async def quorum(
     A node has one vote, that of its last answer. Who is not with the most, or has failed, is asked again every `again`
     seconds, and each node as soon as its watch has news: what it said may not hold any more.
 
+    :param reserve: nodes that vote too where the others cannot be enough, as too few of them answer, or have not agreed
+        `again` seconds after they were asked.
     :param key: equal keys are equal values; the SSZ root of what is to be signed (Q6).
     :param end: moment in loop time at which the caller gets an error.
     :param again: seconds from the end of one question to a node until the next.
@@ -64,7 +67,7 @@ async def quorum(
     :param accept: an answer that it doubts is no vote, usable or not.
     :raises ValueError: for a threshold below 1.
     :raises QuorumNotReached: when it was not reached in time, or cannot be any more; before anything is sent where
-        there are fewer nodes than that.
+        there are fewer nodes than that, the reserve included.
     :raises DeadlineExceeded: when the time is over already.
     :raises NoCandidates: without nodes.
     :raises Exception: what `op`, `key` or `accept` raised but :exc:`~vc_fallback.NodeError`, unchanged.
@@ -73,15 +76,18 @@ async def quorum(
         raise ValueError(f"{what}: a threshold of {threshold} nodes is none")
     if not again > 0:
         raise ValueError(f"{what}: nodes cannot be asked again every {again} s")
-    check(what, nodes, end, runner.now())
-    if threshold > len(nodes):
-        problem = f"{threshold} nodes have to give the same, and there are {len(nodes)}"
+    if not nodes:
+        nodes, reserve = reserve, ()
+    everyone = [*nodes, *reserve]
+    check(what, everyone, end, runner.now())
+    if threshold > len(everyone):
+        problem = f"{threshold} nodes have to give the same, and there are {len(everyone)}"
         raise QuorumNotReached(what, threshold, {}, problem=problem)
-    vote = _Vote(op, nodes, threshold, key, again, watch, accept, report, runner, what)
+    vote = _Vote(op, nodes, reserve, threshold, key, again, watch, accept, report, runner, what)
     await vote.run(end, vote.begin)
     if vote.agreed is not None:
         return vote.agreed
-    attempts = [vote.attempts[node_id] for node_id in nodes if node_id in vote.attempts]
+    attempts = [vote.attempts[node_id] for node_id in everyone if node_id in vote.attempts]
     raise QuorumNotReached(what, threshold, vote.votes(), attempts)
 
 
@@ -92,7 +98,7 @@ class _Voter:
 
     def __init__(self, node_id: NodeId) -> None:
         self.node_id = node_id
-        self.under_way = True
+        self.under_way = False
         self.news = False
         """Whether there were news since it was asked last."""
         self.rests_until = -math.inf
@@ -109,6 +115,7 @@ class _Vote(Together[T], Generic[T]):
         self,
         op: Op[T],
         nodes: Sequence[NodeId],
+        reserve: Sequence[NodeId],
         threshold: int,
         key: Callable[[Sourced[T]], Hashable],
         again: float,
@@ -120,31 +127,59 @@ class _Vote(Together[T], Generic[T]):
     ) -> None:
         super().__init__(op, accept, report, runner, what)
         self.agreed: Agreement[T] | None = None
-        self._nodes = nodes
+        self._nodes = [*nodes, *reserve]
         self._threshold = threshold
         self._key = key
         self._again = again
         self._watch = watch
         self._answers: dict[NodeId, tuple[Hashable, Sourced[T]]] = {}
         self._voters = [_Voter(node_id) for node_id in nodes]
+        self._reserve = [_Voter(node_id) for node_id in reserve]
+        self._reserve_timer: Timer | None = None
         self._deaf: list[Callable[[], None]] = []
-        self._open = len(nodes)
+        self._open = len(self._nodes)
         """Nodes that have voted, or may still."""
 
     async def begin(self) -> None:
-        """Ask all."""
+        """Ask all but the reserve."""
+        self._listen(self._voters)
+        if self._reserve:
+            due = self.call(self._call_reserve)
+            self._reserve_timer = self.runner.at(self.runner.now() + self._again, due)
+        if len(self._voters) < self._threshold:
+            self._call_reserve()
+        first, *others = self._voters
+        for voter in others:
+            if not voter.under_way:
+                self._ask_beside(voter)
+        await self._hear(first)
+
+    def _listen(self, voters: Sequence[_Voter]) -> None:
+        """Hear of news of nodes before they are asked, so that news which comes meanwhile is not lost."""
         if self._watch is not None:
-            for voter in self._voters:
-                # Before the node is asked, so that news which comes meanwhile is not lost.
+            for voter in voters:
                 watch = self._watch(voter.node_id)
                 if watch is not None:
                     self._deaf.append(watch.listen(self.call(partial(self._news, voter))))
-        first, *others = self._voters
-        for voter in others:
-            self._ask_beside(voter)
-        await self._hear(first)
+
+    def _call_reserve(self) -> None:
+        """Ask the reserve, too."""
+        if self._reserve_timer is not None:
+            self._reserve_timer.cancel()
+        reserve, self._reserve = self._reserve, []
+        self._listen(reserve)
+        self._voters += reserve
+        for voter in reserve:
+            if not self.over:
+                self._ask_beside(voter)
+
+    def _may_be_enough(self) -> bool:
+        """Whether those that were asked can reach the threshold by what they have done so far: answered, or not yet."""
+        return sum(voter.under_way or voter.node_id in self._answers for voter in self._voters) >= self._threshold
 
     def leave(self) -> None:
+        if self._reserve_timer is not None:
+            self._reserve_timer.cancel()
         for voter in self._voters:
             if voter.timer is not None:
                 voter.timer.cancel()
@@ -166,6 +201,7 @@ class _Vote(Together[T], Generic[T]):
             self._leave_out(voter)
 
     async def _hear(self, voter: _Voter) -> None:
+        voter.under_way = True
         voter.news = False
         attempt = await self.ask(voter.node_id)
         voter.under_way = False
@@ -173,8 +209,9 @@ class _Vote(Together[T], Generic[T]):
             self._take(voter.node_id, self._key(attempt.answer), attempt.answer)
         elif isinstance(attempt.error, _OUT):
             self._leave_out(voter)
-            return
-        if self.over:
+        if not self.over and self._reserve and attempt.error is not None and not self._may_be_enough():
+            self._call_reserve()
+        if self.over or isinstance(attempt.error, _OUT):
             return
         if isinstance(attempt.error, (RateLimited, NotReady)):
             voter.rests_until = attempt.ended + (attempt.error.retry_after or 0.0)

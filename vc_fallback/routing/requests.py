@@ -55,14 +55,14 @@ class Requests:
 
     def _end(self, part: float | None, slot: Slot | None, deadline: float | None) -> float:
         """Return the moment in loop time at which a request ends (Q2): the caller's own, where there is one, else the
-        earlier of a part of a slot from now and the end of the duty's slot."""
+        earlier of a part of a slot from now and the end of the duty's slot, where that is this one or the next."""
         if deadline is not None:
             return deadline
         desk = self._open()
         end = float("inf") if part is None else desk.clock.now() + desk.part(part)
         slots = desk.chain.slots
         if slot is not None and slots is not None:
-            end = min(end, slots.start_of(Slot(slot + 1)))
+            end = min(end, slots.start_of(Slot(min(slot, slots.slot_at(desk.clock.now()) + 1) + 1)))
         # Before the chain is known there is nobody to ask, which is said; but every wait has an end (rule 6).
         return end if end != float("inf") else desk.clock.now() + desk.slot_duration
 
@@ -194,7 +194,8 @@ class Requests:
 
         def report(attempt: Attempt[T]) -> None:
             if attempt.answer is not None:
-                desk.took(attempt.node_id, kind, attempt.duration)
+                # The node's own time: it may have been asked twice, with a pause between (Q8).
+                desk.took(attempt.node_id, kind, attempt.answer.latency or attempt.duration)
             elif attempt.given_up:
                 if slow is not None and attempt.duration > slow:
                     desk.book.duty_answered(attempt.node_id, attempt.duration)
@@ -232,6 +233,10 @@ class Requests:
         asked: set[NodeId] = set()
         while True:
             tiers = [[n for n in plan.of(tier) if n not in asked] for tier in (Tier.PRIMARY, Tier.FALLBACK)]
+            if plan.preferred is not None and plan.preferred in tiers[1]:
+                # What is asked for belongs to what it gave, whichever tier it is of (Q9).
+                tiers[1].remove(plan.preferred)
+                tiers[0].insert(0, plan.preferred)
             if not plan.usable(tiers[0]) and plan.usable(tiers[1]):
                 tiers.reverse()
             try:

@@ -1,4 +1,4 @@
-"""Notices who was away and has come back: such a node is told again what it forgot (Q14), and saw nobody (Q14a)."""
+"""Notices who was away and has come back: such a node is told again what it forgot (Q14)."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -15,7 +15,6 @@ from vc_fallback.base.signals import (
     StreamState,
 )
 from vc_fallback.base.types import NodeId
-from vc_fallback.decide.steadiness import Steadiness
 from vc_fallback.routing.desk import Desk
 
 TellAgain = Callable[[NodeId], Awaitable[bool]]
@@ -26,7 +25,6 @@ class Returns:
     """An observer. A node was away when its stream ended, it was suspect, unhealthy or quarantined, or it is new."""
 
     def __init__(self, desk: Desk, tell_again: TellAgain) -> None:
-        self.steadiness = Steadiness()
         self._desk = desk
         self._tell_again = tell_again
         self._untold: set[NodeId] = set()
@@ -41,11 +39,11 @@ class Returns:
         """Take a signal."""
         if isinstance(signal, StreamChanged):
             if signal.state in (StreamState.BACKOFF, StreamState.STOPPED):
-                self._was_away(signal.node_id, signal.at)
+                self.not_told(signal.node_id)
             self._look(signal.node_id, signal.at)
         elif isinstance(signal, HealthChanged):
             if signal.suspect or signal.state is HealthState.UNHEALTHY:
-                self._was_away(signal.node_id, signal.at)
+                self.not_told(signal.node_id)
             self._look(signal.node_id, signal.at)
         elif isinstance(signal, NodeHeadSeen):
             self._look(signal.node_id, signal.at)
@@ -53,10 +51,9 @@ class Returns:
             for node_id in self._desk.candidates.current.members:
                 self._look(node_id, signal.at)
         elif isinstance(signal, NodeQuarantined):
-            self._was_away(signal.node_id, signal.at)
+            self.not_told(signal.node_id)
         elif isinstance(signal, GenerationChanged):
             for node_id in (*signal.removed, *signal.changed):
-                self.steadiness.forget(node_id)
                 self._untold.discard(node_id)
             self._untold.update((*signal.added, *signal.changed))
 
@@ -65,20 +62,11 @@ class Returns:
         if node_id in self._desk.candidates.current:
             self._untold.add(node_id)
 
-    def _was_away(self, node_id: NodeId, at: float) -> None:
-        self.steadiness.bad(node_id, at)
-        self.not_told(node_id)
-
     def _look(self, node_id: NodeId, at: float) -> None:
-        """See how a node is, and whether it is back."""
-        book = self._desk.book
-        if book.usable(node_id):
-            self.steadiness.good(node_id, at)
-        else:
-            self.steadiness.bad(node_id, at)
+        """See whether a node is back."""
         if node_id not in self._untold or node_id in self._being_told or not self._desk.runner.open:
             return
-        place = book.ranking.places.get(node_id)
+        place = self._desk.book.ranking.places.get(node_id)
         answers = place is not None and not place.facts.suspect and place.facts.answers
         if self._desk.cooldowns.left(node_id, at) > 0:
             return

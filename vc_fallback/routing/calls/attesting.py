@@ -1,49 +1,23 @@
-"""What attesters and members of committees sign, and the aggregates of it (Q6–Q9)."""
+"""What attesters and members of committees sign (Q4, Q6, Q8)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
-
-import anyio
-
-from vc_fallback.base.types import Epoch, HeadSource, NodeId, Role, Root, Slot, Sourced, Tier, root_hex
-from vc_fallback.decide.delivery import Delivered
+from vc_fallback.base.types import Epoch, NodeId, Role, Root, Slot, Sourced, Tier
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
-from vc_fallback.node.routes import Route
-from vc_fallback.node.values.aggregation_bits import aggregation_bit_count
+from vc_fallback.node.failures import Closed, NotFound
+from vc_fallback.node.values.answers import OnChain
 from vc_fallback.node.values.attestation import AttestationData
-from vc_fallback.node.values.opaque import Opaque
 from vc_fallback.node.values.payload_attestation import PayloadAttestationData
-from vc_fallback.node.values.sync_committee import SyncCommitteeContribution
-from vc_fallback.routing.best import Score
-from vc_fallback.routing.outcomes import Doubt
+from vc_fallback.routing.calls.aggregating import AggregatingCalls
+from vc_fallback.routing.calls.measuring import Announced, Head, HeadAware, Measuring
+from vc_fallback.routing.outcomes import Doubt, QuorumNotReached
+from vc_fallback.routing.patience import Patience
 from vc_fallback.routing.quorum import Agreement, majority, quorum
-from vc_fallback.routing.requests import Ask, Requests, nobody
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Announced:
-    """A head that was announced: what data of its slot is measured against (Q8)."""
-
-    slot: Slot
-    root: Root
-    node_id: NodeId
+_BACK = 32
+"""Slots that are looked back for the head of a slot, in a node whose head is of a later one."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeadAware(Sourced[T], Generic[T]):
-    """A value that was measured against the latest head.
-
-    :param stale: in which respect it is older than what was announced; empty where it is not (Q8).
-    """
-
-    stale: str = ""
-
-
-class AttestingCalls(Requests):
+class AttestingCalls(AggregatingCalls, Measuring):
     """`deadline` is a moment in loop time; the end of the slot without one, as that is the window of these duties.
 
     :raises NotFound: when all nodes say so.
@@ -57,54 +31,56 @@ class AttestingCalls(Requests):
         slot: Slot,
         committee_index: int = 0,
         *,
-        head: Delivered | None = None,
+        head: Head | None = None,
         deadline: float | None = None,
     ) -> HeadAware[AttestationData]:
         """Return what attesters of a slot are to sign, from the node that announced the head (Q8).
 
         Where its answer is older than that head it is asked once more after 50 ms, then the next node is; where nobody
-        has newer data it is taken, with `stale` saying so. Never taken are: data of an optimistic node; of another
-        target epoch than that of the slot; and with a lower source epoch than data that was given before, as signing it
-        might be a surround vote, and slashing protection would refuse it.
+        has newer data within 1/24 of a slot more it is taken, with `stale` saying so. Never taken are: data of an
+        optimistic node; of another target epoch than that of the slot; and with a lower source epoch than data that was
+        given before, as signing it might be a surround vote, and slashing protection would refuse it.
 
         :param committee_index: 0 from Electra on.
-        :param head: a head of the head monitor's; the latest delivered one where it is not given.
+        :param head: a head of the head monitor's, as a subscription or :meth:`HeadMonitor.wait_for_slot` gives it; the
+            latest delivered one where it is not given, or is older.
         """
-        desk = self._open()
-        announced = self._announced(slot, head)
-        refetched: set[NodeId] = set()
+        while True:
+            found = await self._attestation_data(slot, committee_index, head, self._end(None, slot, deadline))
+            # While it was on its way, data with a higher source may have been given to another call.
+            if not self._unsignable(slot, found):
+                self._gave(found)
+                return found
 
-        async def ask(node: BeaconNode, timeout: float) -> Sourced[AttestationData]:
-            asked = desk.clock.now()
-            answer = await node.attestation_data(slot, committee_index, timeout=timeout)
-            if announced is None or not self._older(answer, announced) or node.node_id in refetched:
-                return answer
-            refetched.add(node.node_id)
-            left = timeout - (desk.clock.now() - asked) - desk.settings.refetch_after
-            if left <= 0:
-                return answer
-            await anyio.sleep(desk.settings.refetch_after)
-            again = await node.attestation_data(slot, committee_index, timeout=left)
-            attempts = answer.provenance.attempts + again.provenance.attempts
-            return Sourced(again.value, replace(again.provenance, attempts=attempts))
+    async def _attestation_data(
+        self, slot: Slot, committee_index: int, head: Head | None, end: float
+    ) -> HeadAware[AttestationData]:
+        patience: Patience[AttestationData] = self._patience(lambda data: data.beacon_block_root)
+
+        def older(answer: Sourced[AttestationData]) -> str:
+            # Measured against the head of that moment: the block may come while nodes are asked.
+            return self._older(answer.value.beacon_block_root, slot, self._announced(slot, head))
 
         def accept(answer: Sourced[AttestationData]) -> Doubt | None:
             flaw = self._unsignable(slot, answer)
-            if flaw:
-                return Doubt(flaw)
-            stale = "" if announced is None else self._older(answer, announced)
-            return Doubt(stale, usable=True) if stale else None
+            return Doubt(flaw) if flaw else patience.judge(answer, older(answer))
 
-        found = await self._hedge(
-            routes.ATTESTATION_DATA,
-            Role.ATTESTATION,
-            ask,
-            end=self._end(None, slot, deadline),
-            kind="attestation data",
-            prefer=None if announced is None else announced.node_id,
-            accept=accept,
+        async def ask(node: BeaconNode, timeout: float) -> Sourced[AttestationData]:
+            return await node.attestation_data(slot, committee_index, timeout=timeout)
+
+        ask_twice = self._once_more(ask, older, patience, lambda answer: not self._unsignable(slot, answer))
+        found = await patience.run(
+            lambda: self._hedge(
+                routes.ATTESTATION_DATA,
+                Role.ATTESTATION,
+                ask_twice,
+                end=end,
+                kind="attestation data",
+                prefer=self._asked_first(self._announced(slot, head)),
+                accept=accept,
+            )
         )
-        return self._gave(found, announced)
+        return HeadAware(found.answer.value, found.answer.provenance, found.words)
 
     async def attestation_data_by_quorum(
         self,
@@ -112,135 +88,120 @@ class AttestingCalls(Requests):
         committee_index: int = 0,
         *,
         threshold: int | None = None,
+        head: Head | None = None,
         deadline: float | None = None,
     ) -> Agreement[AttestationData]:
         """Return what attesters of a slot are to sign once so many nodes say the same (Q6).
 
-        Nodes in the minority are asked again on their next head, or after a part of a slot, until the deadline. All
-        primaries have a vote, and fallbacks where there are too few usable primaries for the threshold. It is never
-        lowered (rule 9). Not counted are data that :meth:`attestation_data` would never take.
+        Nodes in the minority are asked again on their next head, or after 1/24 of a slot, until the deadline. All
+        primaries have a vote; fallbacks have one too where these cannot be enough, or do not agree within 1/24 of a
+        slot. The threshold is never lowered (rule 9). Not counted are data that :meth:`attestation_data` would never
+        take; and for 1/24 of a slot those that are older than the head: nodes that have not got the block yet agree.
 
-        :param threshold: the majority of the primaries with role `attestation` where it is not given.
+        :param threshold: the majority of the primaries with role `attestation` where it is not given; of all nodes with
+            that role where none of them is a primary.
+        :param head: as of :meth:`attestation_data`.
         :raises QuorumNotReached: with the votes.
         :raises ValueError: for a threshold below 1.
         """
         desk = self._open()
         what = f"GET {routes.ATTESTATION_DATA.template}"
-        plan = desk.planner.plan(Role.ATTESTATION)
-        primaries = plan.of(Tier.PRIMARY)
-        if threshold is None:
-            threshold = majority(len(desk.candidates.current.of(Role.ATTESTATION, Tier.PRIMARY)) or 1)
-        enough = len(plan.usable(primaries)) >= threshold
-        nodes: Sequence[NodeId] = primaries if enough else plan.nodes
-        if not nodes:
-            raise nobody(what, plan)
         end = self._end(None, slot, deadline)
+        again = desk.part(desk.settings.quorum_again)
+        until = desk.clock.now() + again
 
         async def op(node_id: NodeId) -> Sourced[AttestationData]:
-            return await self._ask(
-                lambda node, timeout: node.attestation_data(slot, committee_index, timeout=timeout), what, end, node_id
-            )
+            async def ask(node: BeaconNode, timeout: float) -> Sourced[AttestationData]:
+                return await node.attestation_data(slot, committee_index, timeout=timeout)
+
+            try:
+                return await self._ask(ask, what, end, node_id)
+            except Closed:
+                if node_id not in desk.candidates.current:
+                    raise
+            # It is reached in another way now.
+            return await self._ask(ask, what, end, node_id)
 
         def accept(answer: Sourced[AttestationData]) -> Doubt | None:
             flaw = self._unsignable(slot, answer)
+            if not flaw and desk.clock.now() < until:
+                flaw = self._older(answer.value.beacon_block_root, slot, self._announced(slot, head))
             return Doubt(flaw) if flaw else None
 
-        agreed = await quorum(
-            op,
-            nodes,
-            threshold=threshold,
-            key=lambda answer: answer.value.to_ssz(),
-            end=end,
-            again=desk.part(desk.settings.quorum_again),
-            runner=desk.runner,
-            watch=desk.chain.head_news,
-            accept=accept,
-            what=what,
-        )
-        self._gave(agreed.answer, None)
-        return agreed
-
-    async def aggregate_attestation(
-        self,
-        slot: Slot,
-        attestation_data_root: Root,
-        committee_index: int,
-        *,
-        source: NodeId | None = None,
-        deadline: float | None = None,
-    ) -> Sourced[Opaque]:
-        """Return the aggregate with the most bits that came within 1/12 of a slot, else the first one (Q7).
-
-        :param source: the node whose attestation data was signed; it is asked first, and equals go to it (Q9).
-        """
-        return await self._most_bits(
-            routes.AGGREGATE,
-            lambda node, t: node.aggregate_attestation(slot, attestation_data_root, committee_index, timeout=t),
-            lambda answer: _bits(answer.value),
-            slot,
-            source,
-            deadline,
-        )
-
-    async def sync_committee_contribution(
-        self,
-        slot: Slot,
-        subcommittee_index: int,
-        beacon_block_root: Root,
-        *,
-        source: NodeId | None = None,
-        deadline: float | None = None,
-    ) -> Sourced[SyncCommitteeContribution]:
-        """Return the contribution with the most bits that came within 1/12 of a slot, else the first one (Q7).
-
-        :param source: the node that gave the block root; it is asked first, and equals go to it (Q9, case 44).
-        """
-        return await self._most_bits(
-            routes.CONTRIBUTION,
-            lambda node, t: node.sync_committee_contribution(slot, subcommittee_index, beacon_block_root, timeout=t),
-            lambda answer: float(answer.value.bit_count),
-            slot,
-            source,
-            deadline,
-        )
+        while True:
+            listed = desk.candidates.current
+            plan = await self._plan(what, Role.ATTESTATION, end)
+            primaries = plan.of(Tier.PRIMARY)
+            wanted = threshold
+            if wanted is None:
+                own = listed.of(Role.ATTESTATION, Tier.PRIMARY) or listed.of(Role.ATTESTATION)
+                wanted = majority(len(own) or 1)
+            enough = len(plan.usable(primaries)) >= wanted
+            try:
+                agreed = await quorum(
+                    op,
+                    primaries if enough else plan.nodes,
+                    reserve=plan.of(Tier.FALLBACK) if enough else (),
+                    threshold=wanted,
+                    key=lambda answer: answer.value.to_ssz(),
+                    end=end,
+                    again=again,
+                    runner=desk.runner,
+                    watch=desk.chain.head_news,
+                    accept=accept,
+                    what=what,
+                )
+            except QuorumNotReached:
+                # Who has joined the list meanwhile has a vote, too.
+                if desk.candidates.current is listed or desk.clock.now() >= end:
+                    raise
+                continue
+            if not self._unsignable(slot, agreed.answer):
+                self._gave(agreed.answer)
+                return agreed
 
     async def sync_message_root(
-        self, slot: Slot, *, head: Delivered | None = None, deadline: float | None = None
+        self, slot: Slot, *, head: Head | None = None, deadline: float | None = None
     ) -> HeadAware[Root]:
-        """Return the block root that members of the sync committee sign at a slot: that of the head.
+        """Return the block root that members of the sync committee sign at a slot: that of the head at this slot.
 
-        The node that announced the head is asked first (Q8); a head that is optimistic, or that its node does not know
-        to be verified, never wins.
+        The node that announced the head is asked first, and what is older is asked for again, as of
+        :meth:`attestation_data`. A head that is optimistic, or that its node does not know to be verified, never wins.
+        Where a node's head is of a later slot already, the last block up to the slot is taken.
 
         :param head: as of :meth:`attestation_data`.
         """
-        announced = self._announced(slot, head)
+        patience: Patience[OnChain[Root]] = self._patience(lambda root: root.data)
 
-        async def ask(node: BeaconNode, timeout: float) -> Sourced[Root]:
+        def older(answer: Sourced[OnChain[Root]]) -> str:
+            return self._older(answer.value.data, slot, self._announced(slot, head))
+
+        def accept(answer: Sourced[OnChain[Root]]) -> Doubt | None:
+            flaw = self._not_of_slot(answer.value.data, slot) or self._optimistic(answer.node_id, answer.value.data)
+            if answer.value.execution_optimistic or flaw:
+                return Doubt(flaw or "optimistic")
+            return patience.judge(answer, older(answer))
+
+        async def ask(node: BeaconNode, timeout: float) -> Sourced[OnChain[Root]]:
+            began = self._open().clock.now()
             answer = await node.block_root("head", timeout=timeout)
-            if answer.value.execution_optimistic:
-                optimistic.add(node.node_id)
-            return Sourced(answer.value.data, answer.provenance)
+            if self._not_of_slot(answer.value.data, slot):
+                left = timeout - (self._open().clock.now() - began)
+                return await self._root_up_to(node, slot, self._announced(slot, head), left)
+            return answer
 
-        optimistic: set[NodeId] = set()
-
-        def accept(answer: Sourced[Root]) -> Doubt | None:
-            if answer.node_id in optimistic:
-                return Doubt("optimistic")
-            stale = "" if announced is None else self._not_the_head(answer.node_id, answer.value, announced)
-            return Doubt(stale, usable=True) if stale else None
-
-        found = await self._hedge(
-            routes.BLOCK_ROOT,
-            Role.ATTESTATION,
-            ask,
-            end=self._end(None, slot, deadline),
-            kind="head root",
-            prefer=None if announced is None else announced.node_id,
-            accept=accept,
+        found = await patience.run(
+            lambda: self._hedge(
+                routes.BLOCK_ROOT,
+                Role.ATTESTATION,
+                self._once_more(ask, older, patience, lambda answer: not answer.value.execution_optimistic),
+                end=self._end(None, slot, deadline),
+                kind="head root",
+                prefer=self._asked_first(self._announced(slot, head)),
+                accept=accept,
+            )
         )
-        stale = "" if announced is None else self._not_the_head(found.node_id, found.value, announced)
-        return HeadAware(found.value, found.provenance, stale)
+        return HeadAware(found.answer.value.data, found.answer.provenance, found.words)
 
     async def payload_attestation_data(
         self, slot: Slot, *, deadline: float | None = None
@@ -264,69 +225,55 @@ class AttestingCalls(Requests):
 
     # --- how it is done
 
-    def _announced(self, slot: Slot, head: Delivered | None) -> Announced | None:
-        """Return the head that data of a slot is measured against: one of a later slot says nothing of it."""
-        latest = head if head is not None else self._open().chain.latest_head()
-        if latest is None or latest.head.slot > slot:
-            return None
-        return Announced(latest.head.slot, latest.head.root, latest.head.node_id)
+    async def _root_up_to(
+        self, node: BeaconNode, slot: Slot, announced: Announced | None, timeout: float
+    ) -> Sourced[OnChain[Root]]:
+        """Ask a node whose head is of a later slot for the last block up to a slot: slots may have been missed."""
+        clock = self._open().clock
+        began = clock.now()
+        last = max(0, slot - _BACK) if announced is None else announced.slot
+        for number in range(slot, last - 1, -1):
+            try:
+                return await node.block_root(Slot(number), timeout=max(0.0, timeout - (clock.now() - began)))
+            except NotFound:
+                if number == last:
+                    raise
+        raise ValueError("a head is not announced for a slot that it is above")
 
-    def _older(self, answer: Sourced[AttestationData], announced: Announced) -> str:
-        return self._not_the_head(answer.node_id, answer.value.beacon_block_root, announced)
-
-    def _not_the_head(self, node_id: NodeId, root: Root, announced: Announced) -> str:
-        """Say in which respect a root is older than a head; empty where it is that head's, or one that its node has
-        announced since: it has seen more than was announced then."""
-        if root == announced.root:
-            return ""
-        own = self._open().chain.head_of(node_id)
-        if own is not None and own.root == root and own.slot >= announced.slot and own.source is HeadSource.STREAM:
-            return ""
-        return f"block {root_hex(root)[:10]}…, not the head {root_hex(announced.root)[:10]}… of slot {announced.slot}"
+    def _not_of_slot(self, root: Root, slot: Slot) -> str:
+        """Say that a block is of a later slot than what is signed; empty where it is not, as far as is known."""
+        known = self._open().chain.slot_of(root)
+        return f"its head is of slot {known}" if known is not None and known > slot else ""
 
     def _unsignable(self, slot: Slot, answer: Sourced[AttestationData]) -> str:
         """Say why data is never to be taken; empty where nothing speaks against it (Q8)."""
-        desk, data = self._open(), answer.value
-        slots = desk.chain.slots
+        slots, data = self._open().chain.slots, answer.value
         if slots is not None and data.target.epoch != slots.chain.epoch_of(slot):
             return f"its target epoch is {data.target.epoch}, not that of slot {slot}"
-        if data.source.epoch >= data.target.epoch > 0:
+        if data.source.epoch > data.target.epoch or data.source.epoch == data.target.epoch > 0:
             return f"its source epoch {data.source.epoch} is not before its target epoch"
         if data.source.epoch < self._highest_source:
             return f"its source epoch {data.source.epoch} is below {self._highest_source}, which was given before"
-        own = desk.chain.head_of(answer.node_id)
-        if own is not None and own.optimistic and own.root == data.beacon_block_root:
-            return "its head is optimistic"
-        return ""
-
-    def _gave(self, found: Sourced[AttestationData], announced: Announced | None) -> HeadAware[AttestationData]:
-        self._highest_source = max(self._highest_source, Epoch(found.value.source.epoch))
-        return HeadAware(found.value, found.provenance, "" if announced is None else self._older(found, announced))
-
-    async def _most_bits(
-        self,
-        route: Route,
-        ask: Ask[T],
-        score: Score[T],
-        slot: Slot,
-        source: NodeId | None,
-        deadline: float | None,
-    ) -> Sourced[T]:
-        desk = self._open()
-        return await self._best(
-            route,
-            Role.ATTESTATION,
-            ask,
-            soft=desk.clock.now() + desk.part(desk.settings.aggregate_soft),
-            end=self._end(None, slot, deadline),
-            score=score,
-            prefer=source,
+        return self._not_of_slot(data.beacon_block_root, slot) or self._optimistic(
+            answer.node_id, data.beacon_block_root
         )
 
+    def _optimistic(self, node_id: NodeId, root: Root) -> str:
+        """Say that a node gave an optimistic head; empty where it did not, as far as is known (Q4, Q8).
 
-def _bits(aggregate: Opaque) -> float | None:
-    """Count the bits of an aggregate; one that has none where they should be loses to all that have."""
-    try:
-        return float(aggregation_bit_count(aggregate))
-    except ValueError:
-        return None
+        What its stream or its last check said of its head counts, unless others know that very block to be verified.
+        """
+        desk = self._open()
+        own = desk.chain.head_of(node_id)
+        place = desk.book.ranking.places.get(node_id)
+        optimistic = None if place is None else place.facts.optimistic
+        if own is not None and own.root == root:
+            optimistic = optimistic if own.optimistic is None else own.optimistic
+        elif optimistic:
+            latest = desk.chain.latest_head()
+            if latest is not None and latest.root == root and not latest.head.optimistic:
+                optimistic = False
+        return "its head is optimistic" if optimistic else ""
+
+    def _gave(self, answer: Sourced[AttestationData]) -> None:
+        self._highest_source = max(self._highest_source, Epoch(answer.value.source.epoch))

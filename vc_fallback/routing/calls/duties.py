@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from vc_fallback.base.types import Epoch, NodeId, Role, Sourced, root_hex
+from vc_fallback.base.types import ZERO_ROOT, Epoch, NodeId, Role, Root, Sourced, root_hex
 from vc_fallback.decide.rank import SYNCED
 from vc_fallback.decide.tip_consensus import DEMOTED
 from vc_fallback.node import routes
@@ -11,26 +11,44 @@ from vc_fallback.node.routes import Route
 from vc_fallback.node.values.answers import Duties
 from vc_fallback.node.values.duties import AttesterDuty, ProposerDuties, PtcDuty, SyncCommitteeDuty
 from vc_fallback.routing.outcomes import Doubt
+from vc_fallback.routing.patience import Found, Patience
 from vc_fallback.routing.requests import Ask, Requests
 
 D = TypeVar("D", bound=Duties[Any])
 
 _EPOCHS = 4
-"""Epochs for which it is remembered that duties of a synced node were given: the present one, its neighbours, and one
+"""Epochs for which it is remembered which duties of a synced node were given: the present one, its neighbours, and one
 more for the boundary of sync committee periods."""
+
+_KINDS = 4
+
+_ALL: frozenset[int] = frozenset({-1})
+"""Stands for every validator, where duties are not asked by validators."""
+
+
+class Given:
+    """What synced nodes have said of the duties of an epoch, as it was given to the caller."""
+
+    __slots__ = ("indices", "root")
+
+    def __init__(self) -> None:
+        self.indices: set[int] = set()
+        """The validators whose duties were given."""
+        self.root: tuple[int, Root] | None = None
+        """The dependent root of the last of these, with the version of the route that it is of."""
 
 
 class DutyCalls(Requests):
     """Every answer has its provenance and its dependent root, which belongs to the absolute epoch and to the version of
     the route (:class:`~vc_fallback.ProposerDuties`): only roots of one epoch and one version are to be compared.
 
-    Duties of an optimistic or unsynced node are taken only where no synced one answers, and never where duties of a
-    synced node were given for that epoch before: then the call fails, and what the caller has holds (Q14b, case 46).
-    Duties that another dependent root fixes than that of the delivered chain are taken where nobody has better ones
-    (case 31).
+    Duties of an optimistic or unsynced node are taken only where no synced one answers, and never where those of a
+    synced node were given for the same validators before, unless the same dependent root fixes both: then the call
+    fails, and what the caller has holds (Q14b, case 46). Duties that another dependent root fixes than that of the
+    delivered chain are taken where nobody has better ones (case 31). Better ones are waited for an eighth of a slot.
     """
 
-    _given: dict[tuple[str, Epoch], None]
+    _given: dict[tuple[str, Epoch], Given]
 
     async def attester_duties(
         self, epoch: Epoch, indices: Iterable[int], *, deadline: float | None = None
@@ -38,13 +56,17 @@ class DutyCalls(Requests):
         """Return where validators attest in an epoch."""
         wanted = [*indices]
         return await self._duties(
-            routes.ATTESTER_DUTIES, epoch, lambda node, t: node.attester_duties(epoch, wanted, timeout=t), deadline
+            routes.ATTESTER_DUTIES,
+            epoch,
+            wanted,
+            lambda node, t: node.attester_duties(epoch, wanted, timeout=t),
+            deadline,
         )
 
     async def proposer_duties(self, epoch: Epoch, *, deadline: float | None = None) -> Sourced[ProposerDuties]:
         """Return who proposes in an epoch, everyone of the chain."""
         return await self._duties(
-            routes.PROPOSER_DUTIES, epoch, lambda node, t: node.proposer_duties(epoch, timeout=t), deadline
+            routes.PROPOSER_DUTIES, epoch, _ALL, lambda node, t: node.proposer_duties(epoch, timeout=t), deadline
         )
 
     async def sync_committee_duties(
@@ -53,7 +75,11 @@ class DutyCalls(Requests):
         """Return which places validators have in the sync committee of an epoch."""
         wanted = [*indices]
         return await self._duties(
-            routes.SYNC_DUTIES, epoch, lambda node, t: node.sync_committee_duties(epoch, wanted, timeout=t), deadline
+            routes.SYNC_DUTIES,
+            epoch,
+            wanted,
+            lambda node, t: node.sync_committee_duties(epoch, wanted, timeout=t),
+            deadline,
         )
 
     async def ptc_duties(
@@ -62,32 +88,57 @@ class DutyCalls(Requests):
         """Return when validators attest the timeliness of payloads in an epoch (Gloas)."""
         wanted = [*indices]
         return await self._duties(
-            routes.PTC_DUTIES, epoch, lambda node, t: node.ptc_duties(epoch, wanted, timeout=t), deadline
+            routes.PTC_DUTIES, epoch, wanted, lambda node, t: node.ptc_duties(epoch, wanted, timeout=t), deadline
         )
 
-    async def _duties(self, route: Route, epoch: Epoch, ask: Ask[D], deadline: float | None) -> Sourced[D]:
+    async def _duties(
+        self, route: Route, epoch: Epoch, wanted: Iterable[int], ask: Ask[D], deadline: float | None
+    ) -> Sourced[D]:
         desk = self._open()
-        known = (route.operation, epoch)
+        key, asked = (route.operation, epoch), frozenset(wanted)
+
+        def worth(found: Found[D]) -> float:
+            return 0.0 if self._unsynced(found.answer) else 1.0
+
+        patience: Patience[D] = Patience(desk.clock, desk.part(desk.settings.duties_next), worth)
 
         def accept(answer: Sourced[D]) -> Doubt | None:
+            given, named = self._given.get(key), _root_of(answer.value)
             flaw = self._unsynced(answer)
-            if flaw:
-                return Doubt(flaw, usable=known not in self._given)
-            root, version = answer.value.dependent_root, getattr(answer.value, "version", 2)
-            of_chain = desk.chain.dependent_root(epoch) if version != 1 else None
-            if root is not None and of_chain is not None and root != of_chain:
-                return Doubt(f"dependent root {root_hex(root)[:10]}…, not that of the head", usable=True)
-            return None
+            if flaw and given is not None and not asked.isdisjoint(given.indices):
+                same = named is not None and named == given.root
+                if not same:
+                    return Doubt(flaw)
+            return patience.judge(answer, flaw or self._not_of_chain(epoch, named))
 
-        answer = await self._first(
-            route, Role.DUTIES, ask, end=self._end(desk.settings.duties_end, None, deadline), accept=accept
+        found = await patience.run(
+            lambda: self._first(
+                route, Role.DUTIES, ask, end=self._end(desk.settings.duties_end, None, deadline), accept=accept
+            )
         )
-        if not self._unsynced(answer):
-            self._given.pop(known, None)
-            self._given[known] = None
-            while len(self._given) > _EPOCHS * 4:
-                del self._given[next(iter(self._given))]
-        return answer
+        if not self._unsynced(found.answer):
+            self._note(key, asked, _root_of(found.answer.value))
+        return found.answer
+
+    def _note(self, key: tuple[str, Epoch], indices: frozenset[int], root: tuple[int, Root] | None) -> None:
+        given = self._given.pop(key, None) or Given()
+        given.indices |= indices
+        given.root = root
+        self._given[key] = given
+        while len(self._given) > _EPOCHS * _KINDS:
+            del self._given[next(iter(self._given))]
+
+    def _not_of_chain(self, epoch: Epoch, named: tuple[int, Root] | None) -> str:
+        """Say that another root than that of the delivered chain fixes duties; empty where it is not known to.
+
+        The roots of the first version of a route are of another epoch than those that heads name.
+        """
+        if named is None or named[0] == 1:
+            return ""
+        of_chain = self._open().chain.dependent_root(epoch)
+        if of_chain is None or named[1] == of_chain:
+            return ""
+        return f"dependent root {root_hex(named[1])[:10]}…, not that of the head"
 
     def _unsynced(self, answer: Sourced[D]) -> str:
         """Say why a node's duties do not count beside those of others; empty where they do."""
@@ -104,3 +155,11 @@ class DutyCalls(Requests):
         if (place.facts.lag or 0) >= DEMOTED or (place.facts.claim or 0) > SYNCED:
             return "it is not synced"
         return ""
+
+
+def _root_of(duties: Duties[Any]) -> tuple[int, Root] | None:
+    """Return the version of the route and the dependent root; `None` where that is unknown, as all zeros are."""
+    root = duties.dependent_root
+    if root is None or root == ZERO_ROOT:
+        return None
+    return getattr(duties, "version", 2), Root(root)

@@ -7,12 +7,11 @@ from typing import Any
 
 from vc_fallback.base.types import Epoch, NodeId, Role, Slot
 from vc_fallback.decide.rank import Group
-from vc_fallback.decide.steadiness import Steadiness
 from vc_fallback.node import routes
-from vc_fallback.node.values.duties import Liveness
 from vc_fallback.routing.everyone import everyone
 from vc_fallback.routing.outcomes import Attempt, RequestFailed, enumerate_some
 from vc_fallback.routing.requests import Requests, nobody
+from vc_fallback.routing.witnesses import Witnesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,8 @@ class LivenessReport:
 
     :param live: for every index that was asked about, whether any node has seen it do anything.
     :param seen_by: for those that are live, which nodes say so.
-    :param witnesses: nodes that were up and synced throughout the epoch: on their word "not live" rests.
+    :param witnesses: nodes that were up and synced throughout the epoch, and not restarted since: on their word "not
+        live" rests.
     """
 
     epoch: Epoch
@@ -31,8 +31,9 @@ class LivenessReport:
 
 
 class LivenessUnknown(RequestFailed):
-    """Of some validators nobody can say that they were not live: no node that answered was up and synced throughout the
-    epoch, as far as is known. `live` are those that were seen all the same, `unknown` all others."""
+    """Of some validators nobody can say that they were not live: no node that spoke of them was up and synced
+    throughout the epoch, and not restarted since, as far as is known. `live` are those that were seen all the same,
+    `unknown` those that may be live or not; all others were not."""
 
     def __init__(
         self, what: str, problem: str, attempts: Sequence[Attempt[Any]], live: Iterable[int], unknown: Iterable[int]
@@ -45,7 +46,7 @@ class LivenessUnknown(RequestFailed):
 class LivenessCalls(Requests):
     """A restarted node says "not live" of everyone; believing it would start a second validator beside a living one."""
 
-    _steadiness: Steadiness
+    _witnesses: Witnesses
 
     async def liveness(self, epoch: Epoch, indices: Iterable[int], *, deadline: float | None = None) -> LivenessReport:
         """Return which validators were seen to do anything in an epoch, the present or the last one.
@@ -74,38 +75,43 @@ class LivenessCalls(Requests):
             what=what,
         )
         seen: dict[int, list[NodeId]] = {}
+        absent: set[int] = set()
         witnesses = []
         for attempt in attempts:
-            if attempt.answer is not None:
-                for one in attempt.answer.value:
-                    if one.is_live:
-                        seen.setdefault(one.index, []).append(attempt.node_id)
-                if self._was_there(attempt.node_id, epoch) and _names_all(attempt.answer.value, wanted):
-                    witnesses.append(attempt.node_id)
-        unknown = [index for index in wanted if index not in seen]
-        if unknown and not witnesses:
-            reasons = enumerate_some([f"{a.node_id}: {self._why_not(a)}" for a in attempts], "; ")
-            problem = f"nobody was up and synced throughout epoch {epoch}: {reasons}"
+            if attempt.answer is None:
+                continue
+            steady = self._was_there(attempt.node_id, epoch)
+            if steady:
+                witnesses.append(attempt.node_id)
+            for one in attempt.answer.value:
+                if one.is_live:
+                    seen.setdefault(one.index, []).append(attempt.node_id)
+                elif steady:
+                    # Of a validator that it leaves out a node says nothing.
+                    absent.add(one.index)
+        unknown = [index for index in wanted if index not in seen and index not in absent]
+        if unknown:
+            reasons = enumerate_some([f"{a.node_id}: {self._why_not(a, witnesses)}" for a in attempts], "; ")
+            problem = f"nobody can say of {len(unknown)} validators that they were not live in epoch {epoch}: {reasons}"
             raise LivenessUnknown(what, problem, attempts, [index for index in wanted if index in seen], unknown)
         live = {index: index in seen for index in wanted}
-        return LivenessReport(epoch, live, {i: tuple(nodes) for i, nodes in seen.items()}, tuple(witnesses))
+        seen_by = {index: tuple(nodes) for index, nodes in seen.items() if index in live}
+        return LivenessReport(epoch, live, seen_by, tuple(witnesses))
 
     def _was_there(self, node_id: NodeId, epoch: Epoch) -> bool:
-        """Whether a node was up and synced from the start of an epoch to its end, or until now."""
+        """Whether a node was up and synced from the start of an epoch to its end, or until now, and is the same still:
+        one that was restarted has seen nobody, however long it was up before."""
         desk = self._open()
         slots = desk.chain.slots
         if slots is None:
             return False
-        first = slots.chain.first_slot(epoch)
-        begin = slots.start_of(first)
-        end = slots.start_of(Slot(first + slots.chain.slots_per_epoch))
-        return self._steadiness.throughout(node_id, begin, min(end, desk.clock.now()))
+        first, now = slots.chain.first_slot(epoch), desk.clock.now()
+        begin, end = slots.start_of(first), slots.start_of(Slot(first + slots.chain.slots_per_epoch))
+        return begin <= now and self._witnesses.throughout(node_id, begin, min(end, now))
 
-    def _why_not(self, attempt: Attempt[Any]) -> str:
-        return "not up and synced all that time, or not watched" if attempt.answer is not None else attempt.words
-
-
-def _names_all(answer: Sequence[Liveness], wanted: Sequence[int]) -> bool:
-    """Whether a node speaks of everyone: of a validator that it leaves out it says nothing."""
-    named = {one.index for one in answer}
-    return all(index in named for index in wanted)
+    def _why_not(self, attempt: Attempt[Any], witnesses: Sequence[NodeId]) -> str:
+        if attempt.answer is None:
+            return attempt.words
+        if attempt.node_id in witnesses:
+            return "says nothing of them"
+        return "not up and synced all that time, restarted since, or not watched"

@@ -1,11 +1,11 @@
 """Reading the chain: blocks, states, what is configured; first success (Q2, Q3)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import anyio
 
-from vc_fallback.base.types import Epoch, NodeId, Role, Root, Slot, Sourced
+from vc_fallback.base.types import Epoch, NodeId, Role, Root, Slot, Sourced, Tier
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.endpoints.blocks import BlockId
@@ -36,8 +36,8 @@ class ReadingCalls(Requests):
     """The node with the best rank is asked, the next at once where it fails or says "not found", and as well where it
     is silent for an eighth of a slot. `deadline` is a moment in loop time; half a slot from the call without one.
 
-    What a block or a state is named by a root that a node has announced within the last second, that node is asked
-    first, and once more where it does not find it yet (case 51).
+    Where a block or a state is named by the root, or the slot, of a head that a node has announced within the last
+    second, that node is asked first, and once more where it does not find it yet (case 51).
 
     :raises NotFound: when all say so.
     :raises AllNodesFailed, DeadlineExceeded, NoCandidates: see `vc_fallback.routing.outcomes`.
@@ -100,18 +100,22 @@ class ReadingCalls(Requests):
 
     async def state_root(self, state_id: StateId, *, deadline: float | None = None) -> Sourced[OnChain[Root]]:
         """Return a state's hash tree root."""
-        return await self._read(routes.STATE_ROOT, lambda node, t: node.state_root(state_id, timeout=t), deadline)
+        return await self._read(
+            routes.STATE_ROOT, lambda node, t: node.state_root(state_id, timeout=t), deadline, state_id
+        )
 
     async def state_fork(self, state_id: StateId, *, deadline: float | None = None) -> Sourced[OnChain[ForkVersions]]:
         """Return the fork that holds in a state."""
-        return await self._read(routes.STATE_FORK, lambda node, t: node.state_fork(state_id, timeout=t), deadline)
+        return await self._read(
+            routes.STATE_FORK, lambda node, t: node.state_fork(state_id, timeout=t), deadline, state_id
+        )
 
     async def finality_checkpoints(
         self, state_id: StateId = "head", *, deadline: float | None = None
     ) -> Sourced[OnChain[FinalityCheckpoints]]:
         """Return a state's checkpoints."""
         return await self._read(
-            routes.FINALITY, lambda node, t: node.finality_checkpoints(state_id, timeout=t), deadline
+            routes.FINALITY, lambda node, t: node.finality_checkpoints(state_id, timeout=t), deadline, state_id
         )
 
     async def validators(
@@ -126,7 +130,7 @@ class ReadingCalls(Requests):
         wanted = None if ids is None else [*ids]
         only = [*statuses]
         return await self._read(
-            routes.VALIDATORS, lambda node, t: node.validators(state_id, wanted, only, timeout=t), deadline
+            routes.VALIDATORS, lambda node, t: node.validators(state_id, wanted, only, timeout=t), deadline, state_id
         )
 
     async def validator(
@@ -134,7 +138,7 @@ class ReadingCalls(Requests):
     ) -> Sourced[OnChain[ListedValidator]]:
         """Return one validator of a state, by its index or its public key."""
         return await self._read(
-            routes.VALIDATOR, lambda node, t: node.validator(state_id, validator_id, timeout=t), deadline
+            routes.VALIDATOR, lambda node, t: node.validator(state_id, validator_id, timeout=t), deadline, state_id
         )
 
     async def validator_balances(
@@ -143,7 +147,7 @@ class ReadingCalls(Requests):
         """Return balances of validators of a state."""
         wanted = None if ids is None else [*ids]
         return await self._read(
-            routes.BALANCES, lambda node, t: node.validator_balances(state_id, wanted, timeout=t), deadline
+            routes.BALANCES, lambda node, t: node.validator_balances(state_id, wanted, timeout=t), deadline, state_id
         )
 
     async def committees(
@@ -160,6 +164,7 @@ class ReadingCalls(Requests):
             routes.COMMITTEES,
             lambda node, t: node.committees(state_id, epoch=epoch, index=index, slot=slot, timeout=t),
             deadline,
+            state_id,
         )
 
     async def sync_committees(
@@ -167,47 +172,59 @@ class ReadingCalls(Requests):
     ) -> Sourced[OnChain[SyncCommittees]]:
         """Return the sync committee of an epoch, by default that of the state."""
         return await self._read(
-            routes.SYNC_COMMITTEES, lambda node, t: node.sync_committees(state_id, epoch=epoch, timeout=t), deadline
+            routes.SYNC_COMMITTEES,
+            lambda node, t: node.sync_committees(state_id, epoch=epoch, timeout=t),
+            deadline,
+            state_id,
         )
 
     async def randao(
         self, state_id: StateId, *, epoch: Epoch | None = None, deadline: float | None = None
     ) -> Sourced[OnChain[bytes]]:
         """Return the RANDAO mix of an epoch, 32 bytes."""
-        return await self._read(routes.RANDAO, lambda node, t: node.randao(state_id, epoch=epoch, timeout=t), deadline)
+        return await self._read(
+            routes.RANDAO, lambda node, t: node.randao(state_id, epoch=epoch, timeout=t), deadline, state_id
+        )
 
     async def _read(
-        self, route: Route, ask: Ask[T], deadline: float | None, block_id: BlockId | None = None
+        self, route: Route, ask: Ask[T], deadline: float | None, named: BlockId | StateId | None = None
     ) -> Sourced[T]:
         desk = self._open()
         end = self._end(desk.settings.duties_end, None, deadline)
-        announcer = self._announcer(block_id) if isinstance(block_id, bytes) else None
-        if announcer is not None:
-            ask = self._patiently(announcer, ask)
-        return await self._first(route, Role.DUTIES, ask, end=end, prefer=announcer)
+        announcers = {} if named is None or isinstance(named, str) else self._announcers(named)
+        if not announcers:
+            return await self._first(route, Role.DUTIES, ask, end=end)
+        # Who is merely ahead is not asked first for what may be found elsewhere: a slot, but not a root (scenario 43).
+        first = next((n for n, tier in announcers.items() if tier is Tier.PRIMARY or isinstance(named, bytes)), None)
+        return await self._first(route, Role.DUTIES, self._patiently(announcers, ask), end=end, prefer=first)
 
-    def _announcer(self, root: bytes) -> NodeId | None:
-        """Return the node that announced a root within the last second, if one did."""
+    def _announcers(self, named: Slot | Root) -> dict[NodeId, Tier]:
+        """Return the nodes that have announced a block within the last second, primaries first."""
         desk = self._open()
         now = desk.clock.now()
-        for node_id in desk.candidates.current.members:
-            head = desk.chain.head_of(node_id)
-            if head is not None and head.root == root and now - head.received < ANNOUNCED:
-                return node_id
-        return None
+        found = {}
+        for tier in Tier:
+            for member in desk.candidates.current.members.values():
+                head = desk.chain.head_of(member.node_id)
+                if member.tier is not tier or head is None or now - head.received >= ANNOUNCED:
+                    continue
+                if named == (head.root if isinstance(named, bytes) else head.slot):
+                    found[member.node_id] = tier
+        return found
 
-    def _patiently(self, announcer: NodeId, ask: Ask[T]) -> Ask[T]:
-        """Ask the node that announced a block once more where it has not got it yet."""
+    def _patiently(self, announcers: Collection[NodeId], ask: Ask[T]) -> Ask[T]:
+        """Ask nodes that have announced a block once more where they do not find it yet."""
 
         async def patient(node: BeaconNode, timeout: float) -> Sourced[T]:
             desk = self._open()
-            asked = desk.clock.now()
+            end = desk.clock.now() + timeout
+            wait = desk.settings.refetch_after
             try:
                 return await ask(node, timeout)
             except NotFound:
-                if node.node_id != announcer:
+                if node.node_id not in announcers or desk.clock.now() + wait >= end:
                     raise
-            await anyio.sleep(desk.settings.refetch_after)
-            return await ask(node, timeout - (desk.clock.now() - asked))
+            await anyio.sleep(wait)
+            return await ask(node, end - desk.clock.now())
 
         return patient
