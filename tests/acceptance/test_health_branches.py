@@ -6,6 +6,7 @@ Blocks come a twelfth into a slot, and slots are looked back on when they are ov
 import json
 from collections.abc import Sequence
 
+import anyio
 import pytest
 
 from tests.acceptance.harness import Followed, announce, monitor
@@ -109,6 +110,23 @@ async def test_a_node_that_is_stuck_on_a_branch_that_died_is_blamed_while_it_fal
         stuck.rejoin()
         await followed.until(137.5)
         assert verdicts(followed) == [("bn3", True), ("bn3", False)]
+
+
+async def test_a_node_that_stopped_on_a_branch_long_ago_is_found_out_within_some_slots() -> None:
+    """N3: twenty slots before anyone looked; several headers are asked for in a slot, one after the other."""
+    async with simulated_devnet(3) as net:
+        stopped = net[2]
+        fork(net, 190, other=7)
+        await anyio.sleep_until(net.chain.slots.start_of(Slot(137)) + 6.0)
+        stopped.switch("other")
+        stopped.cut_off()
+        await anyio.sleep_until(net.chain.slots.start_of(Slot(158)) + 6.0)
+        async with monitor(net) as followed:
+            await followed.until(158 + 6)
+            assert verdicts(followed) == [("bn3", True)]
+            assert headers_asked(net.nodes) <= 21 + 6 + 3
+            (split, *_) = splits(followed)
+            assert (split.slot, set(split.roots.values())) == (137, {("bn1", "bn2"), ("bn3",)})
 
 
 async def test_a_node_that_is_only_behind_is_on_no_branch_and_costs_no_header() -> None:

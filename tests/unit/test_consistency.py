@@ -330,8 +330,16 @@ def test_different_finalized_roots_of_one_epoch_are_told_once() -> None:
         assert finality.finalized(C, Epoch(10), root("z")) is None
     assert finality.latest(B) == (Epoch(10), root("z"))
     finality.forget(A)
-    assert not finality.conflicts
     assert finality.latest(A) is None
+    assert not finality.conflicts
+
+
+def test_a_node_that_names_one_root_and_another_by_turns_is_told_of_once_for_each() -> None:
+    """N3, rule 6: an alarm that is repeated in every epoch is none."""
+    finality = Finality()
+    finality.finalized(A, Epoch(10), root("x"))
+    told = [finality.finalized(B, Epoch(10), root(name)) is not None for name in "zwzwz"]
+    assert told == [True, True, False, False, False]
 
 
 def test_before_finality_nobody_disagrees() -> None:

@@ -467,6 +467,21 @@ def test_a_fork_is_not_over_while_a_header_is_wanting() -> None:
     assert not kept.book.consistency.wanted
 
 
+def test_of_forks_the_newest_is_told_and_no_older_one_after_it_for_want_of_a_header() -> None:
+    """N3: two nodes have stopped on two branches; the others go on, and part as well."""
+    kept = Kept(candidate("a"), candidate("b"), candidate("c"), candidate("d"))
+    fork(kept, range(101, 102), B, D)
+    for slot, node_id, branch in ((102, A, 0), (102, B, 1), (103, A, 0)):
+        kept.clock.time = slot * SLOT + 2
+        kept.head(node_id, slot, branch)
+        if node_id == B or slot == 103:
+            kept.clock.time = (slot + 1) * SLOT
+            kept.book.slot_ended(Slot(slot))
+    assert kept.book.consistency.splits[0].slot == 101
+    assert kept.book.consistency.undecided
+    assert [told.slot for told in kept.of(BranchesDiffer) if told.blamed is None] == [101, 102]
+
+
 def test_a_clock_that_is_in_doubt_is_told_and_so_is_its_end() -> None:
     """N8: of a node, and of ourselves."""
     kept = Kept(candidate("a"), candidate("b"))
