@@ -11,6 +11,7 @@ from vc_fallback.node.forks import up_to
 from vc_fallback.node.values.opaque import Opaque, ProducedBlock
 from vc_fallback.routing.best import best
 from vc_fallback.routing.first_success import first_success
+from vc_fallback.routing.joining import Joining
 from vc_fallback.routing.outcomes import Accept, AllNodesFailed, check
 from vc_fallback.routing.turns import Turns
 
@@ -73,8 +74,10 @@ class ProposingCalls(Turns):
         what = f"{route.method} {route.template}"
         op = partial(self._ask, ask, what, end)
         done: set[NodeId] = set()
+        joining = Joining(desk, None)
+        await self._plan(what, None, end)
         while True:
-            generation, tiers = desk.candidates.generation, self._tiers(what, Role.PROPOSAL, besides=done)
+            tiers = self._tiers(what, Role.PROPOSAL, besides=done)
             try:
                 if first:
                     nodes = [node_id for tier in tiers for node_id in tier]
@@ -95,7 +98,7 @@ class ProposingCalls(Turns):
             except AllNodesFailed as error:
                 # Who has joined the list meanwhile, or is reached in another way now, may still make one.
                 done |= {attempt.node_id for attempt in error.attempts if not isinstance(attempt.error, Closed)}
-                if generation == desk.candidates.generation or done.issuperset(desk.planner.plan(None).nodes):
+                if await joining.others(done, end) is None:
                     raise
 
     async def execution_payload_envelope(
