@@ -177,6 +177,9 @@ class SlotClock:
         if fork is not None and fork.name not in _BEFORE_GLOAS and f"{key}_GLOAS" in DUE_BPS:
             key = f"{key}_GLOAS"
         part: int = self.chain.due_bps.get(key, DUE_BPS[key])
+        if part > BASIS_POINTS:
+            # No duty of a slot is due after its end, whatever a node says.
+            part = DUE_BPS[key]
         return self.start_of(slot) + part / BASIS_POINTS * self.duration
 
     def before_genesis(self, now: float) -> bool:
