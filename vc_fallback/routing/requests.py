@@ -195,7 +195,8 @@ class Requests:
         def report(attempt: Attempt[T]) -> None:
             if attempt.answer is not None:
                 # The node's own time: it may have been asked twice, with a pause between (Q8).
-                desk.took(attempt.node_id, kind, attempt.answer.latency or attempt.duration)
+                took = attempt.answer.latency
+                desk.took(attempt.node_id, kind, attempt.duration if took is None else took)
             elif attempt.given_up:
                 if slow is not None and attempt.duration > slow:
                     desk.book.duty_answered(attempt.node_id, attempt.duration)
