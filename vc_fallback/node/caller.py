@@ -1,7 +1,6 @@
 """One call to one beacon node: sent within its time, its answer read, its failure named, its provenance kept."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -96,6 +95,7 @@ class Caller:
         self._slots = slots
         self._quarantined = quarantined
         self._outcomes = outcomes
+        self._scope: type[anyio.CancelScope] | None = None
         self.begun: Callable[[], None] | None = None
 
     def telling(self, begun: Callable[[], None]) -> Self:
@@ -103,7 +103,9 @@ class Caller:
 
         Before that a cancelled publish has not left (Q5); for one publish.
         """
-        told = copy(self)
+        told = object.__new__(type(self))
+        # A sixth of the time of `copy.copy`, which asks how the class is pickled.
+        told.__dict__.update(self.__dict__)
         told.begun = begun
         return told
 
@@ -177,8 +179,12 @@ class Caller:
     ) -> Response | None:
         """Send a request and return what comes, `None` where nothing came in time."""
         try:
-            # The scope itself: `fail_after` around it is a fifth of what a call costs.
-            with anyio.CancelScope(deadline=deadline):
+            # The scope itself, of the event loop's own class: `fail_after` around it is a fifth of what a call costs,
+            # and to look for the class is a third of what a scope costs.
+            scope = self._scope
+            if scope is None:
+                scope = self._scope = type(anyio.CancelScope())
+            with scope(deadline=deadline):
                 return await self.http.request(
                     route.method,
                     path,

@@ -50,7 +50,7 @@ async def broadcast(
     """
     bound = end if bound is None else bound
     for moment in (end, bound):
-        check(what, [*nodes, *_all(later)], moment, anyio.current_time())
+        check(what, [*nodes, *_all(later)], moment, runner.now())
     sending = Sends(send, nodes, items, bound, runner, report, on_settled, what, later, urgent=urgent)
     sending.begin()
     try:
@@ -88,7 +88,7 @@ def start_broadcast(
     :raises DeadlineExceeded: when the bound is past already: nothing was sent.
     :raises NoCandidates: without nodes.
     """
-    check(what, [*nodes, *_all(later)], bound, anyio.current_time())
+    check(what, [*nodes, *_all(later)], bound, runner.now())
     sending = Sends(send, nodes, items, bound, runner, report, on_settled, what, later)
     sending.begin()
     sending.leave(final=False)

@@ -86,7 +86,9 @@ class BroadcastResult:
     @property
     def complete(self) -> bool:
         """Whether every item is accepted."""
-        return self.outcome is Outcome.ACCEPTED
+        # Looked at whenever a node has answered; nearly always one that took all.
+        took_all = any(delivery.state is Sending.ACCEPTED for delivery in self.deliveries.values())
+        return took_all or self.outcome is Outcome.ACCEPTED
 
     @property
     def outcome(self) -> Outcome:

@@ -54,9 +54,10 @@ class Timer:
 class Beside:
     """A task of a request that its caller's own task does not run."""
 
-    __slots__ = ("_cancelled", "_ended", "_function", "_on_end", "_scope", "over", "task")
+    __slots__ = ("_cancelled", "_ended", "_function", "_on_end", "_runner", "_scope", "over", "task")
 
-    def __init__(self, function: Function, on_end: Callable[["Beside"], None]) -> None:
+    def __init__(self, runner: "Runner", function: Function, on_end: Callable[["Beside"], None] | None) -> None:
+        self._runner = runner
         self._function = function
         self._on_end = on_end
         self._scope: anyio.CancelScope | None = None
@@ -83,7 +84,7 @@ class Beside:
         """Run the function. What gets out of it is a cancellation, or for the whole program."""
         try:
             if not self._cancelled:
-                with anyio.CancelScope() as self._scope:
+                with self._runner.scope() as self._scope:
                     await self._function()
         except Exception:
             logger.exception("task of a request")
@@ -95,7 +96,9 @@ class Beside:
         if not self.over:
             self.over = True
             self.task = None
-            self._on_end(self)
+            self._runner._running.discard(self)  # noqa: SLF001 - one mechanism in two classes
+            if self._on_end is not None:
+                self._on_end(self)
             if self._ended is not None:
                 self._ended.set()
 
@@ -145,7 +148,8 @@ class Runner:
         """Makes what `anyio.CancelScope` makes, from then on likewise: in two thirds of the time."""
         self._running: set[Beside] = set()
         self._tasks: TaskGroup | None = None
-        self._on_asyncio = False
+        self._start_on_asyncio: Callable[[Coroutine[Any, Any, None], Callable[[], None], Context | None], object] | None
+        self._start_on_asyncio = None
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._cancelled = 0
@@ -176,7 +180,10 @@ class Runner:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Hold all tasks and watch the time, until it is cancelled; to be started once, best by `TaskGroup.start`."""
         trio = sys.modules.get("trio")
-        self._on_asyncio = trio is None or not trio.lowlevel.in_trio_task()
+        if trio is None or not trio.lowlevel.in_trio_task():
+            from vc_fallback.wire import asyncio_tasks  # not loaded on trio
+
+            self._start_on_asyncio = asyncio_tasks.start
         self.now = loop_time()
         self.scope = type(anyio.CancelScope())
         async with anyio.create_task_group() as self._tasks:
@@ -208,18 +215,11 @@ class Runner:
         tasks = self._tasks
         if tasks is None:
             return None
-
-        def ended(beside: Beside) -> None:
-            self._running.discard(beside)
-            if on_end is not None:
-                on_end(beside)
-
-        beside = Beside(function, ended)
+        beside = Beside(self, function, on_end)
         self._running.add(beside)
-        if self._on_asyncio:
-            from vc_fallback.wire import asyncio_tasks  # not loaded on trio
-
-            beside.task = asyncio_tasks.start(beside.run(), beside.end, None if context is None else context.copy())
+        if self._start_on_asyncio is not None:
+            own = None if context is None else context.copy()
+            beside.task = self._start_on_asyncio(beside.run(), beside.end, own)
         elif context is None:
             tasks.start_soon(beside.run)
         else:

@@ -74,7 +74,7 @@ class Sends:
     ) -> None:
         if items < 1:
             raise ValueError(f"{what}: {items} items are nothing to publish")
-        self.result = BroadcastResult(what, nodes, items, anyio.current_time())
+        self.result = BroadcastResult(what, nodes, items, runner.now())
         self._send = send
         self._bound = bound
         self._runner = runner
@@ -97,7 +97,7 @@ class Sends:
     def begin(self) -> None:
         """Start the sends of a group."""
         if self._later and math.isfinite(self._later[0].silence):
-            self._timer = self._runner.at(anyio.current_time() + self._later[0].silence, self._silent)
+            self._timer = self._runner.at(self._runner.now() + self._later[0].silence, self._silent)
         for delivery in [self.result.deliveries[node_id] for node_id in self._group]:
             node_id = delivery.node_id
             earlier = self._runner.stragglers[node_id]
@@ -123,7 +123,7 @@ class Sends:
         self._stop_waiting()
         self._group = nodes_of(self._later.pop(0))
         for node_id in self._group:
-            self.result.deliveries[node_id] = Delivery(node_id, anyio.current_time())
+            self.result.deliveries[node_id] = Delivery(node_id, self._runner.now())
         if self._group:
             self.begin()
         else:
@@ -193,7 +193,7 @@ class Sends:
             delivery.attempts += 1
 
         try:
-            with anyio.CancelScope(deadline=self._bound) as scope:
+            with self._runner.scope(deadline=self._bound) as scope:
                 answer = await self._send_in_turn(node_id, begun)
         except NodeError as error:
             self._ended(delivery, error)
@@ -242,7 +242,7 @@ class Sends:
         answer: Sourced[Publication] | Sourced[None] | None = None,
     ) -> None:
         node_id = delivery.node_id
-        delivery.ended = anyio.current_time()
+        delivery.ended = self._runner.now()
         if answer is not None:
             delivery.answered(answer.value, answer.provenance)
         elif error is not None:
@@ -261,7 +261,8 @@ class Sends:
 
     def _look(self, *, fatal: bool) -> None:
         """See whether the caller may go on, whether the next group is to be sent to, and whether all is over."""
-        if self.result.complete or fatal:
+        complete = self.result.complete
+        if complete or fatal:
             self._end_groups()
         if self._later:
             deliveries = self.result.deliveries
@@ -271,7 +272,7 @@ class Sends:
                     return
                 self._end_groups()
         over = not self.result.pending and not self._later
-        if over or fatal or self.result.complete:
+        if over or fatal or complete:
             self._enough.set()
         if over and not self._settled:
             self._settled = True

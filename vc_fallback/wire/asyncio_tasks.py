@@ -12,9 +12,12 @@ def callback_context() -> Context:
 
     A callback is no task, by which alone anyio knows asyncio where the program was not started by :func:`anyio.run`.
     """
-    context = copy_context()
+    return _where_anyio_works(copy_context())
+
+
+def _where_anyio_works(context: Context) -> Context:
     sniffio = sys.modules.get("sniffio")
-    if sniffio is not None:
+    if sniffio is not None and context.get(sniffio.current_async_library_cvar) != "asyncio":
         context.run(sniffio.current_async_library_cvar.set, "asyncio")
     return context
 
@@ -23,9 +26,10 @@ def start(coroutine: Coroutine[Any, Any, None], ended: Callable[[], None], conte
     """Start a task. Whoever starts it keeps it for as long as it runs, ends it, and waits for its end (rule 5).
 
     :param ended: called after its end, whatever happens: a task that is cancelled before its first step has none.
-    :param context: context variables of the task, a copy of the present ones by default.
+    :param context: context variables of the task, which has them for itself; a copy of the present ones by default.
     """
+    context = _where_anyio_works(copy_context() if context is None else context)
     # Not by the event loop's factory: an eager one would run its first step here and now.
     task = asyncio.Task(coroutine, loop=asyncio.get_running_loop(), context=context)
-    task.add_done_callback(lambda _: ended(), context=callback_context())
+    task.add_done_callback(lambda _: ended(), context=context)
     return task
