@@ -1,6 +1,7 @@
 """Base URLs: what is kept, what is sent, what is equal (Q16, I3; cases 21, 22, 25, 38)."""
 
 import base64
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -50,6 +51,12 @@ def test_topics_are_repeated_keys_behind_the_base_query() -> None:
     topics = [("topics", "head"), ("topics", "head_v2")]
     assert url.target(EVENTS, topics) == "/p" + EVENTS + "?key=TOKEN&topics=head&topics=head_v2"
     assert BaseURL.parse("http://bn1").target(EVENTS, [("id", "a b&c=d,ü")]) == EVENTS + "?id=a%20b%26c%3Dd,%C3%BC"
+    for text in ("0x1,2", "a=b", "a&b", "a b", "a%b", "a+b", "a\n", "é", "~._-", ""):
+        quoted = quote(text, safe=",")
+        assert (
+            BaseURL.parse("http://bn1").target(EVENTS, [("id", text), (text, "1")])
+            == f"{EVENTS}?id={quoted}&{quoted}=1"
+        )
 
 
 @pytest.mark.parametrize(
