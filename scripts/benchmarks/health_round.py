@@ -1,5 +1,6 @@
 """Rounds of checks over real sockets: how long they take, and how long they hold the event loop at a time."""
 
+import gc
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -49,12 +50,21 @@ class Rounds:
     later: list[Round] = field(default_factory=list)
 
 
-async def rounds(nodes: int, hanging: int, count: int, times: int) -> Rounds:
-    """Check nodes, some of which accept and never answer, in so many rounds; all of it several times anew."""
+async def rounds(nodes: int, hanging: int, count: int, times: int, *, collect: bool = True) -> Rounds:
+    """Check nodes, some of which accept and never answer, in so many rounds; all of it several times anew.
+
+    :param collect: whether Python collects garbage meanwhile, as it does.
+    """
     found = Rounds()
     async with checked_nodes(nodes, hanging) as urls:
         for _ in range(times):
-            first, *later = await _rounds(urls, hanging, count)
+            gc.collect()
+            if not collect:
+                gc.disable()
+            try:
+                first, *later = await _rounds(urls, hanging, count)
+            finally:
+                gc.enable()
             found.first.append(first)
             found.later += later
     return found
