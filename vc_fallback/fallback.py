@@ -190,7 +190,6 @@ class BeaconNodeFallback(
         )
         self._witnesses = Witnesses(desk)
         self._returns = Returns(desk, self._tell_again)
-        self._returns.start()
         try:
             await self._runner.opened.wait()
         except BaseException as error:

@@ -10,6 +10,7 @@ from vc_fallback.status import ChainStatus, HeadStatus, NodeStatus, Status
 def snapshot(heads: HeadMonitor, desk: Desk, preparations: Preparations) -> Status:
     """Put the snapshot together, as of now."""
     now = desk.clock.now()
+    preparations.expire(now)
     book, slots, latest = heads.cache.book, heads.slots, heads.latest.value
     chain = None
     if slots is not None:

@@ -12,6 +12,7 @@ from tests.acceptance.harness import Nodes, candidate, known
 from vc_fallback import Encodings, SyncCommitteeMessage
 from vc_fallback.base.signals import Observer
 from vc_fallback.base.types import NodeId, Slot
+from vc_fallback.candidates import Candidate
 from vc_fallback.config import FallbackConfig
 from vc_fallback.fallback import BeaconNodeFallback
 from vc_fallback.node.values.encodings import SSZ
@@ -72,6 +73,12 @@ async def held(
             while node.connections:  # noqa: ASYNC110 - the node's own clean-up, of which it tells nobody
                 await anyio.sleep(0.1)
         assert not node.connections, f"{node.name} has {node.connections} connections that nobody closed"
+
+
+def listing(*nodes: SimulatedNode, fallbacks: Collection[SimulatedNode] = ()) -> list[Candidate]:
+    """Return a list of nodes for `update_candidates`."""
+    chosen = [candidate(node, fallback=node in fallbacks) for node in nodes]
+    return FallbackConfig.of({"candidates": chosen}).candidate_list()
 
 
 def assert_few_tasks(facade: BeaconNodeFallback) -> None:

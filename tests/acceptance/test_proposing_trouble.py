@@ -5,12 +5,10 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.acceptance.harness import candidate
-from tests.acceptance.held import REVEAL, held, node_id, to_next_slot
+from tests.acceptance.held import REVEAL, held, listing, node_id, to_next_slot
 from tests.acceptance.proposals import ANY_BLOCK, NO_PROPOSALS, SOFT, asked, late, produce, worth
 from vc_fallback import AllNodesFailed, Doubt
 from vc_fallback.base.types import NodeId, Sourced
-from vc_fallback.config import FallbackConfig
 from vc_fallback.node.values.opaque import ProducedBlock
 from vc_fallback.testing import simulated_devnet
 
@@ -109,7 +107,7 @@ async def test_a_list_that_is_replaced_meanwhile_costs_no_block() -> None:
     """G2: a call in flight on a removed node moves on to those that have come."""
     async with simulated_devnet(2) as net, held(net, listed=[net[0]]) as nodes:
         net[0].hang(ANY_BLOCK)
-        both = FallbackConfig.of({"candidates": [candidate(net[0]), candidate(net[1])]}).candidate_list()
+        both = listing(net[0], net[1])
         makers: list[NodeId] = []
 
         async def call() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from tests.acceptance.harness import candidate
 from tests.acceptance.held import (
     BLINDED_BLOCKS,
     BLOCKS,
@@ -14,6 +13,7 @@ from tests.acceptance.held import (
     REVEAL,
     SYNC_MESSAGES,
     held,
+    listing,
     messages,
     node_id,
     sent,
@@ -24,7 +24,6 @@ from tests.acceptance.held import (
 )
 from vc_fallback import BroadcastResult, Encodings, NoCandidates, NotPublished, Outcome
 from vc_fallback.base.types import NodeId, Root
-from vc_fallback.config import FallbackConfig
 from vc_fallback.fallback import BeaconNodeFallback
 from vc_fallback.node import failures
 from vc_fallback.testing import Delay, Proposal, Refusal, SimulatedNode, simulated_devnet
@@ -208,7 +207,7 @@ async def test_a_producer_that_has_left_the_list_is_not_waited_for() -> None:
     """Q9, G2: before the call, and while it is under way."""
     async with simulated_devnet(3) as net, held(net) as nodes:
         lenient([*net])
-        rest = FallbackConfig.of({"candidates": [candidate(net[0]), candidate(net[1])]}).candidate_list()
+        rest = listing(net[0], net[1])
         net[2].hang(BLINDED_BLOCKS)
         results: list[BroadcastResult] = []
 
@@ -235,7 +234,7 @@ async def test_where_nobody_else_has_the_role_a_blinded_block_is_not_lost() -> N
         await net[1].kill()
         result, _ = await publish_blinded(nodes, node_id(net[1]))
         assert result.accepted == (node_id(net[0]),)
-        rest = FallbackConfig.of({"candidates": [candidate(net[1])]}).candidate_list()
+        rest = listing(net[1])
         nodes.update_candidates(rest)
         with pytest.raises(NotPublished) as caught:
             await publish_blinded(nodes, node_id(net[1]))
@@ -291,7 +290,7 @@ async def test_an_envelope_without_its_blobs_is_had_from_and_goes_to_its_produce
             await publish()
         with pytest.raises(failures.ConnectError):
             await nodes.execution_payload_envelope(slot, block_root, producer=made.node_id)
-        nodes.update_candidates(FallbackConfig.of({"candidates": [candidate(other)]}).candidate_list())
+        nodes.update_candidates(listing(other))
         with pytest.raises(NoCandidates, match="has left the list"):
             await publish()
         with pytest.raises(failures.Closed):

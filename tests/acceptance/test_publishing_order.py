@@ -5,12 +5,10 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from tests.acceptance.harness import candidate
-from tests.acceptance.held import SYNC_MESSAGES, held, messages, node_id, sent, slot_of, to_next_slot
+from tests.acceptance.held import SYNC_MESSAGES, held, listing, messages, node_id, sent, slot_of, to_next_slot
 from vc_fallback import BroadcastResult, Encodings, NotPublished, Outcome
 from vc_fallback.base.health import HealthState
 from vc_fallback.base.types import Slot
-from vc_fallback.config import FallbackConfig
 from vc_fallback.fallback import BeaconNodeFallback
 from vc_fallback.node import failures
 from vc_fallback.testing import Delay, Refusal, SimulatedDevnet, SimulatedNode, simulated_devnet
@@ -224,7 +222,7 @@ async def test_where_all_have_left_the_list_it_goes_to_those_that_came() -> None
     async with simulated_devnet(2) as net, held(net, listed=[net[0]]) as nodes:
         await to_next_slot(nodes)
         net[0].hang(SYNC_MESSAGES)
-        both = FallbackConfig.of({"candidates": [candidate(net[0]), candidate(net[1])]}).candidate_list()
+        both = listing(net[0], net[1])
         results: list[BroadcastResult] = []
 
         async def call() -> None:

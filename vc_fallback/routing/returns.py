@@ -31,10 +31,6 @@ class Returns:
         """Nodes that may have forgotten what they were told."""
         self._being_told: set[NodeId] = set()
 
-    def start(self) -> None:
-        """Begin with the list as it is: nobody has been told anything."""
-        self._untold.update(self._desk.candidates.current.members)
-
     def __call__(self, signal: Signal) -> None:
         """Take a signal."""
         if isinstance(signal, StreamChanged):

@@ -1,7 +1,7 @@
 """Telling all nodes what they are to be ready for, off the caller's path, and again those that come back (Q14)."""
 
 import logging
-from collections.abc import Awaitable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,9 +25,10 @@ from vc_fallback.node.values.publication import Publication
 from vc_fallback.routing.broadcast import start_broadcast
 from vc_fallback.routing.broadcast_result import BroadcastResult
 from vc_fallback.routing.delivery import Sending
+from vc_fallback.routing.outcomes import NoCandidates
 from vc_fallback.routing.preparations import Kind, Preparation, Preparations, Tell
 from vc_fallback.routing.returns import Returns
-from vc_fallback.routing.sends import Begun, nodes_of
+from vc_fallback.routing.sends import Begun
 from vc_fallback.routing.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -172,11 +173,15 @@ class PreparingCalls(Turns):
         end = self._end(desk.settings.preparation_end, None, deadline)
         values = [item for _, item, _ in items]
         one_by_one = kind.subscribes and "subscriptions" not in desk.settings.broadcast
-        nodes, later = self._in_turn(what, None, one_by_one=one_by_one)
+        try:
+            nodes, later = self._in_turn(what, None, one_by_one=one_by_one)
+        except NoCandidates:
+            self._not_told(desk.candidates.current.members)
+            raise
         settled = None
         if not one_by_one:
-            # Who is to be left alone is told when it may be asked again, and not only where nobody else is there.
-            self._not_told([node_id for group in later for node_id in nodes_of(group)])
+            # Who is not ours yet, or to be left alone, is told when that is over, and not where nobody else is there.
+            self._not_told([node_id for node_id in desk.candidates.current.members if node_id not in nodes])
             later, settled = [], self._settled
 
         async def send(node_id: NodeId, begun: Begun) -> Sourced[Publication]:
@@ -200,7 +205,7 @@ class PreparingCalls(Turns):
         """Have those told again that may not have heard it."""
         self._not_told([d.node_id for d in result.deliveries.values() if d.state is Sending.FAILED])
 
-    def _not_told(self, nodes: Sequence[NodeId]) -> None:
+    def _not_told(self, nodes: Iterable[NodeId]) -> None:
         if self._returns is not None:
             for node_id in nodes:
                 self._returns.not_told(node_id)
