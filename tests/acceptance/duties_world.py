@@ -8,6 +8,8 @@ import anyio
 
 from tests.acceptance.harness import Followed, Nodes, candidate, known
 from vc_fallback.base.types import NodeId, Slot
+from vc_fallback.base.urls import BaseURL
+from vc_fallback.candidates import Candidate
 from vc_fallback.config import FallbackConfig
 from vc_fallback.fallback import BeaconNodeFallback
 from vc_fallback.testing import SimulatedBlock, SimulatedNode
@@ -86,6 +88,11 @@ async def assert_nothing_left(world: Held) -> None:
 def node_id(node: SimulatedNode) -> NodeId:
     """Return a node's id: its name."""
     return NodeId(node.name)
+
+
+def moved(node: SimulatedNode, name: str, **more: Any) -> Candidate:
+    """Return a candidate that has a name and the address of a node, whatever that is called."""
+    return Candidate(BaseURL.parse(node.url), name, **more)
 
 
 def on(block: SimulatedBlock) -> dict[str, str]:
