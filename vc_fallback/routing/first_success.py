@@ -186,6 +186,9 @@ class _Race(Together[T], Generic[T]):
         self._under_way.discard(first.node_id)
         self._look_at(self.note(first))
         await self.work()
+        if not self.over:
+            # What is waited for now, others or who may join, ends with the time.
+            self._scope.deadline = self._end
 
     def result(self) -> Sourced[T]:
         """Return what it came to, when it is over.
