@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.acceptance.harness import monitor
+from tests.acceptance.harness import announce, monitor
 from vc_fallback.testing import FramingName, SimulatedChain, SimulatedNode, run_in_virtual_time
-from vc_fallback.testing import events as said
 
 EVENTS = "/eth/v1/events"
 FRAMINGS: tuple[FramingName, ...] = ("lighthouse", "lodestar", "nimbus", "teku")
@@ -40,7 +39,12 @@ def _switch(node: SimulatedNode) -> None:
 
 def _old(node: SimulatedNode) -> None:
     for behind in (60, 40, 3, 2):
-        node.publish("head", said.head(node.chain, node.chain.head_at(max(100, node.head.slot - behind))))
+        announce(node, node.chain.head_at(max(100, node.head.slot - behind)))
+
+
+def _malformed(node: SimulatedNode) -> None:
+    node.publish("head", "{}")
+    node.publish("head_v2", "{}")
 
 
 FAULTS: dict[str, Callable[[SimulatedNode], Awaitable[None]]] = {
@@ -64,8 +68,8 @@ FAULTS: dict[str, Callable[[SimulatedNode], Awaitable[None]]] = {
     "other branch": _at_once(_switch),
     "cut off": _at_once(lambda node: node.cut_off()),
     "rejoin": _at_once(lambda node: node.rejoin()),
-    "malformed": _at_once(lambda node: node.publish("head", "{}")),
-    "the same head": _at_once(lambda node: node.publish("head", said.head(node.chain, node.head))),
+    "malformed": _at_once(_malformed),
+    "the same head": _at_once(lambda node: announce(node, node.head)),
     "old heads": _at_once(_old),
     "dropped": _at_once(lambda node: node.comment("error - dropped 3 messages")),
     "duplicates": _at_once(lambda node: setattr(node.broadcast, "duplicates", 3)),

@@ -5,11 +5,10 @@ import json
 import anyio
 import pytest
 
-from tests.acceptance.harness import monitor
+from tests.acceptance.harness import announce, monitor
 from vc_fallback.base.signals import HeadOutcome, StreamState
 from vc_fallback.base.types import HeadSource, root_hex
 from vc_fallback.testing import FramingName, SimulatedChain, SimulatedNode, simulated_devnet
-from vc_fallback.testing import events as said
 
 pytestmark = pytest.mark.anyio
 
@@ -117,7 +116,7 @@ async def test_a_stalled_stream_stays_stalled_until_a_current_head() -> None:
         begun = followed.now
         for slot in range(120, 130):
             first.broadcast.resume()
-            first.publish("head", said.head(net.chain, net.chain.head_at(slot)))
+            announce(first, net.chain.head_at(slot))
             first.broadcast.silence(comments=True)
             first.comment("here")
             await anyio.sleep(0.5)
@@ -125,7 +124,7 @@ async def test_a_stalled_stream_stays_stalled_until_a_current_head() -> None:
         assert followed.healthy(first) is False
         assert {change.subscription_healthy for change in followed.changes(first, since=begun)} <= {False}
         first.resume()
-        first.publish("head", said.head(net.chain, first.head))
+        announce(first, first.head)
         await anyio.sleep(0.1)
         assert followed.healthy(first) is True
 
