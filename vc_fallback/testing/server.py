@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import SocketStream, TaskGroup
 
 from vc_fallback.testing.http import Answer, BadRequest, Request, RequestReader
@@ -62,6 +63,8 @@ class Server:
         self._accepting: anyio.CancelScope | None = None
         self._thawed: anyio.Event | None = None
         self._count = 0
+        self._beginning = 0
+        """Connections that were accepted and are not among `connections` yet."""
         self.connections: set[Connection] = set()
 
     @property
@@ -150,6 +153,8 @@ class Server:
 
     async def cut(self, *, reset: bool = False) -> None:
         """Close all present connections at once, without finishing what they were sending."""
+        while self._beginning:
+            await anyio.lowlevel.checkpoint()
         present = list(self.connections)
         for connection in present:
             connection.reset = reset
@@ -193,15 +198,19 @@ class Server:
                         raise
                     continue  # the client was gone already
                 self._count += 1
+                self._beginning += 1
                 tasks.start_soon(self._serve, accepted, self._count)
 
     async def _serve(self, accepted: socket.socket, number: int) -> None:
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with anyio.CancelScope(shield=True):
-            stream = await SocketStream.from_socket(accepted)
-        connection = Connection(number, stream, RequestReader(stream, number))
-        self.connections.add(connection)
+        try:
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with anyio.CancelScope(shield=True):
+                stream = await SocketStream.from_socket(accepted)
+            connection = Connection(number, stream, RequestReader(stream, number))
+            self.connections.add(connection)
+        finally:
+            self._beginning -= 1
         try:
             with connection.scope:
                 await self._converse(connection)
