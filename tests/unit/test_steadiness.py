@@ -7,76 +7,102 @@ from vc_fallback.base.types import NodeId
 from vc_fallback.decide.steadiness import REMEMBERED, Steadiness
 
 A, B = NodeId("a"), NodeId("b")
+WITHIN = 4.0
 
 
-def test_a_node_was_there_from_when_it_was_seen_to_be_good() -> None:
-    """What it was before counts as a break."""
-    steady = Steadiness()
-    assert not steady.throughout(A, 10.0, 20.0)
-    steady.good(A, 10.0)
-    steady.good(A, 15.0)
-    assert steady.throughout(A, 10.0, 20.0)
-    assert not steady.throughout(A, 9.9, 20.0)
-    assert not steady.throughout(B, 10.0, 20.0)
+class Watched(Steadiness):
+    """Signs of node A."""
+
+    def signs(self, *moments: float) -> None:
+        for moment in moments:
+            self.good(A, moment, within=WITHIN)
+
+    def there(self, begin: float, end: float, node: NodeId = A) -> bool:
+        return self.throughout(node, begin, end, within=WITHIN)
+
+
+def test_a_node_was_there_from_the_first_sign_on() -> None:
+    """What it was before counts as a break; the last sign stands for a while."""
+    seen = Watched()
+    assert not seen.there(10, 20)
+    seen.signs(10, 14, 18)
+    assert seen.there(10, 20)
+    assert seen.there(10, 22)
+    assert not seen.there(10, 22.1)
+    assert not seen.there(9.9, 20)
+    assert not seen.there(10, 20, B)
+
+
+def test_without_a_sign_for_too_long_it_was_away() -> None:
+    """A chain without blocks and a node without peers look the same; it was over with the last sign."""
+    seen = Watched()
+    seen.signs(0, 4, 8.1)
+    assert not seen.there(0, 8.1)
+    assert seen.there(0, 4)
+    assert not seen.there(0, 4.1)
+    assert seen.there(8.1, 9)
 
 
 def test_a_node_that_was_not_synced_for_a_while_has_seen_what_it_saw_before() -> None:
-    """Q14a: only throughout the epoch it has to be synced."""
-    steady = Steadiness()
-    steady.good(A, 0.0)
-    steady.bad(A, 20.0)
-    steady.bad(A, 21.0)
-    assert steady.throughout(A, 5.0, 20.0)
-    assert not steady.throughout(A, 5.0, 20.1)
-    steady.good(A, 30.0)
-    assert steady.throughout(A, 5.0, 20.0)
-    assert not steady.throughout(A, 5.0, 31.0)
-    assert steady.throughout(A, 30.0, 31.0)
+    """Q14a: only throughout the epoch it has to be synced. How long it was not is not known: since its last sign."""
+    seen = Watched()
+    seen.signs(0, 4, 8)
+    seen.bad(A)
+    seen.bad(A)
+    assert seen.there(2, 8)
+    assert not seen.there(2, 8.1)
+    seen.signs(10, 12)
+    assert seen.there(2, 8)
+    assert not seen.there(2, 11)
+    assert seen.there(10, 12)
 
 
 def test_a_node_that_was_restarted_has_seen_nothing() -> None:
     """Q14a: however long it was up before: what it saw was in its memory."""
-    steady = Steadiness()
-    steady.good(A, 0.0)
-    steady.bad(A, 20.0)
-    steady.good(A, 21.0)
-    steady.gone(A)
-    assert not steady.throughout(A, 5.0, 15.0)
-    assert not steady.throughout(A, 22.0, 23.0)
-    steady.good(A, 25.0)
-    assert steady.throughout(A, 25.0, 30.0)
+    seen = Watched()
+    seen.signs(0, 2)
+    seen.bad(A)
+    seen.signs(3, 6)
+    seen.gone(A)
+    assert not seen.there(0, 2)
+    assert not seen.there(3, 6)
+    seen.signs(7, 9)
+    assert seen.there(7, 9)
+    assert not seen.there(3, 9)
 
 
 def test_spells_of_long_ago_are_forgotten() -> None:
     """Rule 6."""
-    steady = Steadiness()
+    seen = Watched()
     for number in range(REMEMBERED + 1):
-        steady.good(A, 10.0 * number)
-        steady.bad(A, 10.0 * number + 9.0)
-    assert not steady.throughout(A, 1.0, 2.0)
-    assert steady.throughout(A, 11.0, 12.0)
-    assert steady.throughout(A, 10.0 * REMEMBERED, 10.0 * REMEMBERED + 9.0)
+        seen.signs(10 * number, 10 * number + 3)
+        seen.bad(A)
+    assert not seen.there(1, 2)
+    assert seen.there(11, 12)
+    assert seen.there(10 * REMEMBERED, 10 * REMEMBERED + 3)
 
 
-@given(st.lists(st.sampled_from(["good", "bad", "gone"]), max_size=30), st.integers(0, 30), st.integers(0, 30))
-def test_never_is_a_node_trusted_over_a_break(seen: list[str], one: int, other: int) -> None:
-    """Q14a: at each second something is seen; a node is trusted over no second of which another thing was seen last."""
-    steady = Steadiness()
-    state: list[str] = []
-    for second, what in enumerate(seen):
-        if what == "good":
-            steady.good(A, float(second))
-        elif what == "bad":
-            steady.bad(A, float(second))
-        else:
-            steady.gone(A)
-        state.append(what)
+@given(
+    st.lists(st.sampled_from(["good", "good", "good", "bad", "gone", "nothing"]), max_size=30),
+    st.integers(0, 30),
+    st.integers(0, 30),
+)
+def test_never_is_a_node_trusted_over_a_break(what: list[str], one: int, other: int) -> None:
+    """Q14a: something is seen each second; whoever is trusted gave a sign in every four, and was not found bad between,
+    nor restarted since."""
+    seen = Watched()
+    for second, sign in enumerate(what):
+        if sign == "good":
+            seen.signs(second)
+        elif sign == "bad":
+            seen.bad(A)
+        elif sign == "gone":
+            seen.gone(A)
     begin, end = sorted((one, other))
-    if begin < end <= len(state) and steady.throughout(A, float(begin), float(end)):
-        assert set(state[begin:end]) == {"good"}
-        assert "gone" not in state[begin:]
-    # The other way round it is trusted, as long as it is remembered.
-    if begin < end <= len(state) and set(state[begin:end]) == {"good"} and "gone" not in state[begin:]:
-        later = "".join("b" if what == "bad" else "g" for what in state[end:])
-        if later.count("bg") < REMEMBERED - 1:
-            assert steady.throughout(A, float(begin), float(end))
+    if end < len(what) and seen.there(begin, end):
+        first = max(second for second in range(begin + 1) if what[second] == "good")
+        between = what[first : end + 1]
+        assert "bad" not in what[begin:end]
+        assert "gone" not in what[begin:]
+        gaps = "".join("g" if sign == "good" else "." for sign in between)
+        assert "." * int(WITHIN) not in gaps.rstrip(".")
