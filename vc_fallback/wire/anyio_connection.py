@@ -1,5 +1,6 @@
 """A connection where the caller's own task reads: on trio, and on asyncio without callbacks for sockets (variant A)."""
 
+import math
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -25,14 +26,23 @@ class AnyioConnection(Connection):
         self._aborted: Exception | None = None
 
     async def exchange(
-        self, method: str, parts: Sequence[bytes], receiver: Receiver, sent: Callable[[], None] | None = None
+        self,
+        method: str,
+        parts: Sequence[bytes],
+        receiver: Receiver,
+        sent: Callable[[], None] | None = None,
+        deadline: float = math.inf,
     ) -> None:
         try:
-            await self._send_and_read(method, parts, receiver, sent, self._read_to_end)
+            with anyio.CancelScope(deadline=deadline):
+                await self._send_and_read(method, parts, receiver, sent, self._read_to_end)
+                self.reused = True
+                return
         except BaseException:
             self.close()
             raise
-        self.reused = True
+        self.close()
+        raise TimeoutError
 
     async def open(self, method: str, parts: Sequence[bytes], receiver: Receiver) -> None:
         try:

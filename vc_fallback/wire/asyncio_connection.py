@@ -5,6 +5,7 @@ an early answer is still read when writing fails, and one TLS session serves eve
 """
 
 import asyncio
+import math
 import socket
 from collections.abc import Callable, Sequence
 
@@ -51,11 +52,19 @@ class AsyncioConnection(Connection):
         self._listen()
 
     async def exchange(
-        self, method: str, parts: Sequence[bytes], receiver: Receiver, sent: Callable[[], None] | None = None
+        self,
+        method: str,
+        parts: Sequence[bytes],
+        receiver: Receiver,
+        sent: Callable[[], None] | None = None,
+        deadline: float = math.inf,
     ) -> None:
         self.decoder.begin(method, receiver)
         self._mode = _TO_END
         self._waiter = waiter = self._loop.create_future()
+        timer = None
+        if deadline != math.inf:
+            timer = self._loop.call_at(deadline, self._time_out, context=self._context)
         try:
             self._begin_writing(parts, sent)
             await waiter
@@ -63,6 +72,8 @@ class AsyncioConnection(Connection):
             self.close()
             raise
         finally:
+            if timer is not None:
+                timer.cancel()
             self._waiter = None
             self._mode = _IDLE
         if self._error is not None:
@@ -210,6 +221,10 @@ class AsyncioConnection(Connection):
             return
         self._error = self._explain(error) if isinstance(error, Exception) else error
         self._wake()
+
+    def _time_out(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._fail(TimeoutError())
 
     def _lose(self) -> None:
         self.close()

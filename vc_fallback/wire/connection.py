@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import math
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -44,11 +45,18 @@ class Connection(ABC):
 
     @abstractmethod
     async def exchange(
-        self, method: str, parts: Sequence[bytes], receiver: Receiver, sent: Callable[[], None] | None = None
+        self,
+        method: str,
+        parts: Sequence[bytes],
+        receiver: Receiver,
+        sent: Callable[[], None] | None = None,
+        deadline: float = math.inf,
     ) -> None:
         """Write a request and read its response to the end. After any error the connection is closed.
 
         :param sent: called when the request is written completely.
+        :param deadline: moment in loop time.
+        :raises TimeoutError: when it is not at its end by then.
         :raises httpx.TransportError: what went wrong; what `sent` or the receiver raised comes out as it is.
         """
 
