@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from vc_fallback.base.types import NodeId
 from vc_fallback.routing.broadcast_result import BroadcastResult, NotPublished, Outcome
@@ -52,6 +53,8 @@ async def broadcast(
     for moment in (end, bound):
         check(what, [*nodes, *_all(later)], moment, runner.now())
     sending = Sends(send, nodes, items, bound, runner, report, on_settled, what, later, urgent=urgent)
+    # On a kept connection a send begins at once: too soon for a caller that is cancelled already to stop it.
+    await anyio.lowlevel.checkpoint_if_cancelled()
     sending.begin()
     try:
         with anyio.CancelScope(deadline=end):
