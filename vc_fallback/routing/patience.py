@@ -29,13 +29,20 @@ class Patience(Generic[T]):
 
     :param seconds: from the first usable answer until the best of these is taken.
     :param worth: compares usable answers; of equals the one that came first is taken.
+    :param scope: a new one, where somebody has one that costs less.
     """
 
-    def __init__(self, clock: Clock, seconds: float, worth: Callable[[Found[T]], float] = lambda _: 0.0) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        seconds: float,
+        worth: Callable[[Found[T]], float] = lambda _: 0.0,
+        scope: anyio.CancelScope | None = None,
+    ) -> None:
         self._clock = clock
         self._seconds = seconds
         self._worth = worth
-        self._scope = anyio.CancelScope()
+        self._scope = anyio.CancelScope() if scope is None else scope
         self._held: dict[NodeId, Found[T]] = {}
         self._won: Found[T] | None = None
 

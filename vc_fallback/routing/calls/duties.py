@@ -100,7 +100,7 @@ class DutyCalls(Requests):
         def worth(found: Found[D]) -> float:
             return 0.0 if self._unsynced(found.answer) else 1.0
 
-        patience: Patience[D] = Patience(desk.clock, desk.part(desk.settings.duties_next), worth)
+        patience: Patience[D] = Patience(desk.clock, desk.part(desk.settings.duties_next), worth, desk.runner.scope())
 
         def accept(answer: Sourced[D]) -> Doubt | None:
             given, named = self._given.get(key), _root_of(answer.value)

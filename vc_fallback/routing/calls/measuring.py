@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import anyio
 
@@ -16,8 +16,7 @@ from vc_fallback.routing.requests import Ask, Requests
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Announced:
+class Announced(NamedTuple):
     """The head that what is given for a slot is measured against.
 
     :param node_id: the node that announced it.
@@ -82,6 +81,11 @@ class Measuring(Requests):
         desk = self._open()
         plan = desk.planner.plan(Role.ATTESTATION)
         places = plan.ranking.places
+        if announced.node_id in plan.nodes:
+            own_place = places[announced.node_id]
+            facts = own_place.facts
+            if own_place.usable and facts.tier is Tier.PRIMARY and not facts.suspect:
+                return announced.node_id
         heads = {announced.node_id}
         for node_id in announced.voters:
             own = desk.chain.head_of(node_id)
@@ -157,7 +161,7 @@ class Measuring(Requests):
             return -1.0 if slot is None else float(slot)
 
         wait = desk.settings.refetch_after + desk.part(desk.settings.attestation_next)
-        return Patience(desk.clock, wait, worth)
+        return Patience(desk.clock, wait, worth, desk.runner.scope())
 
 
 def _holds(head: Delivered, latest: Delivered | None) -> bool:
