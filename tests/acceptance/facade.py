@@ -1,7 +1,7 @@
 """`BeaconNodeFallback` over simulated nodes, and what it told; what is left of it is seen at the end."""
 
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,12 +10,14 @@ import anyio.lowlevel
 
 from tests.acceptance.harness import Followed, Nodes, _all_closed, _check, _Mistakes, candidate, known
 from vc_fallback.base.signals import Observer
-from vc_fallback.base.types import NodeId
+from vc_fallback.base.types import Epoch, NodeId, Slot
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.candidates import Candidate
 from vc_fallback.config import FallbackConfig
 from vc_fallback.fallback import BeaconNodeFallback
 from vc_fallback.node.client import BeaconNode
+from vc_fallback.node.values.encodings import Encodings
+from vc_fallback.node.values.preparations import ProposerPreparation
 from vc_fallback.testing import SimulatedNode
 
 A, B, C, D = (NodeId(f"bn{number}") for number in (1, 2, 3, 4))
@@ -23,6 +25,21 @@ A, B, C, D = (NodeId(f"bn{number}") for number in (1, 2, 3, 4))
 
 VERSION = "/eth/v1/node/version"
 """What no check asks for: requests of this path are those of the test."""
+
+SLOT = Slot(131)
+
+CALLS: dict[str, Callable[[BeaconNodeFallback], Awaitable[Any]]] = {
+    "hedge": lambda nodes: nodes.attestation_data(SLOT),
+    "quorum": lambda nodes: nodes.attestation_data_by_quorum(SLOT),
+    "best": lambda nodes: nodes.produce_block(SLOT, bytes(96)),
+    "first": lambda nodes: nodes.genesis(),
+    "everyone": lambda nodes: nodes.liveness(Epoch(3), [1]),
+    "broadcast": lambda nodes: nodes.publish_attestations([Encodings(json=b"{}")], "fulu"),
+    "preparation": lambda nodes: nodes.prepare_beacon_proposer([ProposerPreparation(1, bytes(20))]),
+    "own": lambda nodes: nodes.first_success(version),
+    "wait_ready": lambda nodes: nodes.wait_ready(99),
+}
+"""One call of each way to send."""
 
 
 class Held(Followed):

@@ -1,4 +1,4 @@
-"""The life of a facade inside a program: entering, leaving, errors, and calls from everywhere (design, "Public face")."""
+"""The life of a facade in a program: entering, leaving, errors, and calls from everywhere (design, "Public face")."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -8,36 +8,18 @@ import anyio
 import pytest
 
 from tests.acceptance.embedding import OwnError, OwnStop, config_of, nothing_left
-from tests.acceptance.facade import VERSION, A, B, holding, listed, version
+from tests.acceptance.facade import CALLS, VERSION, A, B, holding, listed, version
 from vc_fallback.base.errors import FallbackError
 from vc_fallback.base.signals import HeadDelivered, Signal
-from vc_fallback.base.types import Epoch, Slot
 from vc_fallback.config import FallbackConfig
 from vc_fallback.fallback import BeaconNodeFallback
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.failures import Closed
-from vc_fallback.node.values.encodings import Encodings
 from vc_fallback.node.values.preparations import ProposerPreparation
 from vc_fallback.routing.outcomes import AllNodesFailed
 from vc_fallback.testing import simulated_devnet
 
 pytestmark = pytest.mark.anyio
-
-ROOT = bytes(32)
-SLOT = Slot(131)
-
-CALLS: dict[str, Callable[[BeaconNodeFallback], Awaitable[Any]]] = {
-    "hedge": lambda nodes: nodes.attestation_data(SLOT),
-    "quorum": lambda nodes: nodes.attestation_data_by_quorum(SLOT),
-    "best": lambda nodes: nodes.produce_block(SLOT, bytes(96)),
-    "first": lambda nodes: nodes.genesis(),
-    "everyone": lambda nodes: nodes.liveness(Epoch(3), [1]),
-    "broadcast": lambda nodes: nodes.publish_attestations([Encodings(json=b"{}")], "fulu"),
-    "preparation": lambda nodes: nodes.prepare_beacon_proposer([ProposerPreparation(1, bytes(20))]),
-    "own": lambda nodes: nodes.first_success(version),
-    "wait_ready": lambda nodes: nodes.wait_ready(99),
-}
-"""One call of each way to send."""
 
 
 @pytest.mark.parametrize("error", [OwnError("mine"), OwnStop(), KeyboardInterrupt(), ExceptionGroup("g", [OwnError()])])
@@ -46,7 +28,7 @@ async def test_what_the_block_raises_leaves_unchanged(error: BaseException) -> N
     async with simulated_devnet(2) as net, nothing_left(net):
         for node in net:
             node.hang("/eth/v1/validator/*")
-        with pytest.raises(type(error)) as caught:
+        with pytest.raises(type(error)) as caught:  # noqa: PT012 - the block is the point
             async with BeaconNodeFallback(config_of(net), clock=net.clock) as nodes:
                 await nodes.wait_ready(2, timeout=30)
                 await nodes.prepare_beacon_proposer([ProposerPreparation(1, bytes(20))])
@@ -168,12 +150,11 @@ async def test_a_call_that_is_made_while_it_is_left() -> None:
                         ends.append(error)
                         return
 
-        async with anyio.create_task_group() as tasks:
-            async with nodes:
-                await nodes.wait_ready(2, timeout=30)
-                for _ in range(5):
-                    tasks.start_soon(ask)
-                await anyio.sleep(0.055)
+        async with anyio.create_task_group() as tasks, nodes:
+            await nodes.wait_ready(2, timeout=30)
+            for _ in range(5):
+                tasks.start_soon(ask)
+            await anyio.sleep(0.055)
         errors = [end for end in ends if isinstance(end, Exception)]
         assert len(errors) == 5
         assert all(isinstance(error, (RuntimeError, AllNodesFailed)) for error in errors), errors
