@@ -94,13 +94,18 @@ async def quorum(
 class _Voter:
     """What is known of one node."""
 
-    __slots__ = ("news", "node_id", "rests_until", "timer", "under_way")
+    __slots__ = ("news", "node_id", "rests_until", "seen", "timer", "under_way", "unlisten", "watch")
 
-    def __init__(self, node_id: NodeId) -> None:
+    def __init__(self, node_id: NodeId, watch: Watch[Any] | None) -> None:
         self.node_id = node_id
+        self.watch = watch
         self.under_way = False
         self.news = False
         """Whether there were news since it was asked last."""
+        self.seen = 0
+        """The version of its watch when it was asked last, while nobody listens to that."""
+        self.unlisten: Callable[[], None] | None = None
+        """Ends listening. Nobody listens before its first answer, which nearly always is the last as well."""
         self.rests_until = -math.inf
         self.timer: Timer | None = None
         """When it is looked at again."""
@@ -133,16 +138,14 @@ class _Vote(Together[T], Generic[T]):
         self._again = again
         self._watch = watch
         self._answers: dict[NodeId, tuple[Hashable, Sourced[T]]] = {}
-        self._voters = [_Voter(node_id) for node_id in nodes]
-        self._reserve = [_Voter(node_id) for node_id in reserve]
+        self._voters = self._make(nodes)
+        self._reserve = self._make(reserve)
         self._reserve_timer: Timer | None = None
-        self._deaf: list[Callable[[], None]] = []
         self._open = len(self._nodes)
         """Nodes that have voted, or may still."""
 
     async def begin(self) -> None:
         """Ask all but the reserve."""
-        self._listen(self._voters)
         if self._reserve:
             due = self.call(self._call_reserve)
             self._reserve_timer = self.runner.at(self.runner.now() + self._again, due)
@@ -154,20 +157,15 @@ class _Vote(Together[T], Generic[T]):
                 self._ask_beside(voter)
         await self._hear(first)
 
-    def _listen(self, voters: Sequence[_Voter]) -> None:
-        """Hear of news of nodes before they are asked, so that news which comes meanwhile is not lost."""
-        if self._watch is not None:
-            for voter in voters:
-                watch = self._watch(voter.node_id)
-                if watch is not None:
-                    self._deaf.append(watch.listen(self.call(partial(self._news, voter))))
+    def _make(self, nodes: Sequence[NodeId]) -> list[_Voter]:
+        watch = self._watch
+        return [_Voter(node_id, None if watch is None else watch(node_id)) for node_id in nodes]
 
     def _call_reserve(self) -> None:
         """Ask the reserve, too."""
         if self._reserve_timer is not None:
             self._reserve_timer.cancel()
         reserve, self._reserve = self._reserve, []
-        self._listen(reserve)
         self._voters += reserve
         for voter in reserve:
             if not self.over:
@@ -183,8 +181,8 @@ class _Vote(Together[T], Generic[T]):
         for voter in self._voters:
             if voter.timer is not None:
                 voter.timer.cancel()
-        for unlisten in self._deaf:
-            unlisten()
+            if voter.unlisten is not None:
+                voter.unlisten()
 
     def votes(self) -> dict[Hashable, tuple[NodeId, ...]]:
         """Return who gave which value, the most votes first."""
@@ -203,6 +201,8 @@ class _Vote(Together[T], Generic[T]):
     async def _hear(self, voter: _Voter) -> None:
         voter.under_way = True
         voter.news = False
+        if voter.watch is not None:
+            voter.seen = voter.watch.version
         attempt = await self.ask(voter.node_id)
         voter.under_way = False
         if attempt.answer is not None and attempt.doubt is None:
@@ -229,6 +229,9 @@ class _Vote(Together[T], Generic[T]):
         """Set the time at which a node is asked again, at once where it had news meanwhile."""
         if voter.timer is not None:
             voter.timer.cancel()
+        if voter.watch is not None and voter.unlisten is None:
+            voter.news = voter.watch.version != voter.seen
+            voter.unlisten = voter.watch.listen(self.call(partial(self._news, voter)))
         when = max(voter.rests_until, -math.inf if voter.news else when)
         voter.timer = self.runner.at(when, self.call(partial(self._due, voter)))
 
