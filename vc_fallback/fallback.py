@@ -130,7 +130,22 @@ class BeaconNodeFallback(
     """Many beacon nodes as one: every call of a duty goes to the right node, in time.
 
     Use it as an asynchronous context manager. Every task of it ends with the block, stragglers of publishes included,
-    and an exception of the block leaves unchanged. Calls may come from any task of the event loop.
+    and an exception of the block leaves unchanged. Calls may come from any task of the event loop; those that are under
+    way in other tasks when it is left end then, as failed. Calls before it is entered and after raise
+    :exc:`RuntimeError`.
+
+    A threaded program holds it in an event loop that has a thread of its own; it starts none by itself. Any thread may
+    then call everything through the portal, nothing without it, and exceptions come out as they are. A call that does
+    not end is given up by its own `deadline`, or by cancelling the future of `portal.start_task_soon`::
+
+        with (
+            anyio.from_thread.start_blocking_portal() as portal,
+            portal.wrap_async_context_manager(BeaconNodeFallback(config)) as nodes,
+        ):
+            portal.call(nodes.wait_ready, 1, 60)
+            data = portal.call(nodes.attestation_data, portal.call(lambda: nodes.slots.slot_at(nodes.clock.now())))
+            duties = portal.call(partial(nodes.first_success, ask, role=Role.DUTIES))
+            status = portal.call(nodes.status)
 
     Every call takes `deadline`, a moment in loop time (`nodes.clock`), and has one of its own without (Q2). Answers are
     :class:`~vc_fallback.Sourced`: `value`, `node_id`, `latency`, `provenance`. Errors: see
