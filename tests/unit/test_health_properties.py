@@ -233,6 +233,61 @@ def test_a_node_that_shows_what_most_show_is_never_inconsistent(shown: list[tupl
         assert not any(nodes.inconsistent(node_id) for node_id in NAMES[:3])
 
 
+FORK = 8
+
+
+def block_of(branch: int, slot: int) -> Root:
+    """The block that a branch has at a slot, or before it: after slot 8 each slot has its block on one of two."""
+    while slot > FORK and slot % 2 != branch:
+        slot -= 1
+    return CANONICAL[slot] if slot <= FORK else Root(bytes([slot]).ljust(32, b"ab"[branch : branch + 1]))
+
+
+def slot_of(root: Root) -> int:
+    return CANONICAL.index(root) if root in CANONICAL else root[0]
+
+
+def parent_of(root: Root) -> Root:
+    branch = 0 if root.endswith(b"a") else 1
+    return CANONICAL[slot_of(root) - 1] if root in CANONICAL else block_of(branch, slot_of(root) - 1)
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.sampled_from([0, 1]), min_size=2, max_size=4),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20),
+)
+def test_what_is_told_of_a_fork_is_so_however_late_its_headers_are(
+    branches: list[int], steps: list[tuple[int, int, int]]
+) -> None:
+    """N3: nobody is shown where it is not; when no header is wanting, a fork is known if and only if there is one."""
+    nodes = Consistency()
+    slot = FORK + 1
+    for late, behind, learned in steps:
+        slot += 1
+        for index, branch in enumerate(branches):
+            own = block_of(branch, slot - (behind if index == late else 0))
+            nodes.head(NAMES[index], Slot(slot_of(own)), own)
+        nodes.judge()
+        for count in range(40):
+            for split in nodes.splits:
+                for root, told in split.roots.items():
+                    assert {block_of(branches[NAMES.index(node_id)], split.slot) for node_id in told} == {root}
+            if not nodes.wanted or (count >= learned and learned < 3):
+                break
+            for _, root in nodes.wanted:
+                nodes.branches.link(root, Slot(slot_of(root)), parent_of(root))
+            nodes.judge()
+        if not nodes.wanted:
+            assert not nodes.undecided
+            heads = [block_of(branch, slot - (behind if i == late else 0)) for i, branch in enumerate(branches)]
+            apart = {branch for branch, root in zip(branches, heads, strict=True) if slot_of(root) > FORK}
+            assert bool(nodes.splits) is (len(apart) > 1)
+        if len(set(branches)) == 1:
+            assert not nodes.splits
+            assert not any(nodes.inconsistent(node_id) for node_id in NAMES)
+
+
 @st.composite
 def states(draw: st.DrawFn) -> dict[str, Any]:
     return draw(
