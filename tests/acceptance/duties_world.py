@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from tests.acceptance.harness import Followed, Nodes, candidate, known
-from vc_fallback.base.types import NodeId, Slot
+from vc_fallback.base.types import NodeId, Root, Slot
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.candidates import Candidate
 from vc_fallback.config import FallbackConfig
@@ -39,7 +39,7 @@ class Held(Followed):
         counts = {name: node.request_counts[path] for name, node in self.nodes.items()}
         return {name: count for name, count in counts.items() if count}
 
-    def root(self, slot: int, branch: str = "main") -> bytes:
+    def root(self, slot: int, branch: str = "main") -> Root:
         """Return the root of the block of a slot."""
         return self.block(slot, branch).root
 
