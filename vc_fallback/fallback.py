@@ -305,9 +305,9 @@ class BeaconNodeFallback(
         """
         desk = self._open()
 
-        async def ask(node: BeaconNode, _: float) -> Sourced[Any]:
+        async def ask(node: BeaconNode, timeout: float) -> Sourced[Any]:
             asked = desk.clock.now()
-            found = await op(node)
+            found = await op(node.within(timeout))
             if isinstance(found, Sourced):
                 return found
             now = desk.clock.now()
