@@ -1,8 +1,8 @@
 """Requests over real nodes: what a validator client asks in each slot is answered while nodes fail and come back."""
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,10 @@ from vc_fallback import (
     Epoch,
     FallbackConfig,
     LivenessUnknown,
+    NodeError,
     NodeId,
-    ProducedBlock,
     ProposerPreparation,
+    RequestFailed,
     Slot,
     SlotClock,
     UnsupportedEndpoint,
@@ -49,6 +50,9 @@ SIGNATURE = b"\xc0" + bytes(95)
 """The point at infinity: well-formed, and no signature of anybody."""
 
 RECIPIENT = bytes(range(0xA0, 0xB4))
+
+PREPARED_EPOCHS = 3
+"""How long that is kept: until so many epochs later."""
 
 Fault = Callable[[Devnet, int], None]
 
@@ -128,7 +132,8 @@ class Asking:
         # The node has failed. From the third slot on, when what it still knew is old, nothing to be signed is its own.
         lost = [call for call in self.calls(self.id(failing)).values() if call.slot in slots]
         assert sum(call.missed or call.old for call in lost) >= 3
-        signed = {call.node for call in ours if call.what == "attestation data" and call.slot in slots[2:]}
+        signing = ("attestation data", "head root")
+        signed = {call.node for call in ours if call.what in signing and call.slot in slots[2:]}
         assert signed
         assert signed <= {*well, None}
 
@@ -168,15 +173,38 @@ async def test_calls_are_answered_while_the_node_that_has_the_duties_fails(
     asked.assert_answered(failing, range(broken + 1, mended))
 
 
-async def proposed(node: BeaconNodeFallback | BeaconNode, asked: Asking) -> ProducedBlock:
-    """Have a block made at the start of the next slot."""
-    await asked.pass_slots(0)
-    return (await node.produce_block(asked.slot, SIGNATURE)).value
+async def proposed(node: BeaconNodeFallback | BeaconNode, asked: Asking) -> bytes:
+    """Have a block made at the start of a slot, and return who gets its fees.
+
+    On a busy machine a node may not make one in time, least of all in the first slot of an epoch.
+    """
+    while True:
+        await asked.pass_slots(0)
+        with suppress(RequestFailed, NodeError):
+            block = (await node.produce_block(asked.slot, SIGNATURE)).value
+            return bytes.fromhex(json.loads(block.body)["body"]["execution_payload"]["fee_recipient"][2:])
 
 
-def paid(block: ProducedBlock) -> bytes:
-    """Who gets the fees of a block."""
-    return bytes.fromhex(json.loads(block.body)["body"]["execution_payload"]["fee_recipient"][2:])
+async def prepared(asked: Asking) -> Sequence[NodeId]:
+    """Say who gets the fees of all validators; return the nodes that have taken it."""
+    told = await asked.nodes.prepare_beacon_proposer([ProposerPreparation(index, RECIPIENT) for index in VALIDATORS])
+    await told.settled()
+    return told.accepted
+
+
+async def subscribed(asked: Asking) -> Sequence[NodeId]:
+    """Subscribe to the subnets of the next epoch's duties; return the nodes that have taken it."""
+    duties = await asked.nodes.attester_duties(Epoch(asked.epoch + 1), VALIDATORS)
+    told = await asked.nodes.subscribe_beacon_committees(
+        [
+            BeaconCommitteeSubscription(
+                duty.validator_index, duty.committee_index, duty.committees_at_slot, duty.slot, is_aggregator=False
+            )
+            for duty in duties.value.data
+        ]
+    )
+    await told.settled()
+    return told.accepted
 
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
@@ -184,22 +212,11 @@ async def test_a_killed_node_costs_no_call_and_no_quorum_and_is_told_again_when_
     """Q6, Q14, as above: two of three agree, and blocks pay the right one, also those of a node that had forgotten."""
     async with asking(devnet) as asked:
         nodes, everyone = asked.nodes, {asked.id(number) for number in devnet.numbers}
-        told = await nodes.prepare_beacon_proposer([ProposerPreparation(index, RECIPIENT) for index in VALIDATORS])
-        duties = await nodes.attester_duties(Epoch(asked.epoch + 1), VALIDATORS)
-        subscribed = await nodes.subscribe_beacon_committees(
-            [
-                BeaconCommitteeSubscription(
-                    duty.validator_index, duty.committee_index, duty.committees_at_slot, duty.slot, is_aggregator=False
-                )
-                for duty in duties.value.data
-            ]
-        )
-        for result in (told, subscribed):
-            await result.settled()
-            assert set(result.accepted) == everyone
         failing = asked.active
-        itself = nodes.scoped(asked.id(failing))
-        assert paid(await proposed(itself, asked)) == RECIPIENT
+        itself, others = nodes.scoped(asked.id(failing)), everyone - {asked.id(failing)}
+        with anyio.fail_after(LIMIT):
+            assert set(await prepared(asked)) == set(await subscribed(asked)) == everyone
+            assert await proposed(itself, asked) == RECIPIENT
 
         broken = asked.slot
         await asked.do(Devnet.kill, failing)
@@ -208,17 +225,26 @@ async def test_a_killed_node_costs_no_call_and_no_quorum_and_is_told_again_when_
             slot = asked.slot
             await nodes.heads.wait_for_slot(slot, asked.slots.attestation_due(slot), min_nodes=2)
             agreed = await nodes.attestation_data_by_quorum(slot)
-            assert set(agreed.voters) == everyone - {asked.id(failing)}
+            assert set(agreed.voters) == others
             assert agreed.answer.value.slot == slot
-        assert paid(await proposed(nodes, asked)) == RECIPIENT
+        with anyio.fail_after(LIMIT):
+            assert await proposed(nodes, asked) == RECIPIENT
         with pytest.raises(LivenessUnknown) as unknown:
             await nodes.liveness(asked.epoch, VALIDATORS)
         mended = asked.slot
 
-        await asked.do(Devnet.restart, failing)
-        with anyio.fail_after(LIMIT):
-            while paid(await proposed(itself, asked)) != RECIPIENT:
-                pass
+        # It is told what was said while it was dead, unless that is over before it is back on a busy machine.
+        for _ in range(3):
+            assert set(await prepared(asked)) == others
+            over = asked.epoch + PREPARED_EPOCHS
+            await asked.do(Devnet.restart, failing)
+            with anyio.fail_after(LIMIT):
+                while not (told_again := await proposed(itself, asked) == RECIPIENT) and asked.epoch < over:
+                    pass
+            if told_again:
+                break
+            await asked.do(Devnet.kill, failing)
+        assert told_again
     asked.assert_answered(failing, range(broken + 1, mended))
     # This version cannot tell who was seen; nobody is taken for dead because of that (Q14a).
     assert UnsupportedEndpoint in {type(error) for error in unknown.value.errors.values()}
