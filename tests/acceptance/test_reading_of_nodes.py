@@ -105,6 +105,23 @@ async def test_a_fallback_that_is_merely_ahead_takes_nothing_over() -> None:
             assert (await world.calls.attestation_data(slot)).node_id in ("bn1", "bn2")
 
 
+async def test_a_fallback_whose_head_was_delivered_is_asked_for_data_until_a_primary_has_it() -> None:
+    """Scenario 43, Q8: with the gate off its heads are delivered; it alone has the block, and then it has not."""
+    heads = {"tier_gate": False}
+    async with simulated_devnet(3) as net, held(net, fallbacks=[net[2]], heads=heads) as world:
+        await world.settled()
+        net[0].state.head_delay = 2.0
+        net[1].state.head_delay = 1.0
+        for at, node in ((130.15, "bn3"), (130.2, "bn2"), (130.4, "bn1")):
+            await world.until(at)
+            latest = world.calls.heads.latest.value
+            assert latest is not None
+            assert latest.node_id == "bn3"
+            data = await world.calls.attestation_data(Slot(130))
+            assert (data.node_id, data.value.beacon_block_root) == (node, world.root(130))
+        assert world.asked("/eth/v1/validator/attestation_data") == {"bn1": 1, "bn2": 1, "bn3": 1}
+
+
 async def test_a_primary_that_never_answers_costs_the_hedge_delay_and_the_seconds_time() -> None:
     """Scenario 44, case 27; where it is alone its own time-out comes before the end of the request, and is its own."""
     async with simulated_devnet(2) as net, held(net) as world:
