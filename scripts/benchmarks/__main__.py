@@ -3,10 +3,18 @@
 import argparse
 from collections.abc import Sequence
 
-from scripts.benchmarks import api, faults, heads, health, requests_report, sse
+from scripts.benchmarks import api, faults, heads, health, requests_report, routing, sse
 from scripts.benchmarks.report import Report
 
-RUNS = {"sse": sse, "heads": heads, "requests": requests_report, "api": api, "health": health, "faults": faults}
+RUNS = {
+    "sse": sse,
+    "heads": heads,
+    "requests": requests_report,
+    "api": api,
+    "health": health,
+    "routing": routing,
+    "faults": faults,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -15,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "what",
         choices=RUNS,
-        help="events, many nodes and subscribers, requests, typed calls, health, real nodes that fail",
+        help="events, many nodes and subscribers, requests, typed calls, health, the facade, real nodes that fail",
     )
     parser.add_argument("--save", action="store_true", help="keep the result as benchmarks/<what>.md")
     parser.add_argument("--scale", type=float, default=1.0, help="how many times as often everything is measured")
