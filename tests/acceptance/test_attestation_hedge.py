@@ -9,7 +9,7 @@ import pytest
 
 from tests.acceptance.duties_world import DATA, Held, held, on
 from vc_fallback.base.types import Slot
-from vc_fallback.routing.outcomes import AllNodesFailed
+from vc_fallback.routing.outcomes import AllNodesFailed, RequestFailed
 from vc_fallback.testing import Delay, SimulatedNode, simulated_devnet
 
 pytestmark = pytest.mark.anyio
@@ -209,3 +209,14 @@ async def test_a_node_that_has_nothing_yet_does_not_end_the_race() -> None:
         net[2].answer(DATA, 503)
         with pytest.raises(AllNodesFailed):
             await world.calls.attestation_data(slot)
+
+
+async def test_data_of_a_slot_far_ahead_is_not_waited_for_until_then() -> None:
+    """Rule 6: every wait has an end, whatever the caller asks for and nodes do: that of the next slot."""
+    async with simulated_devnet(2) as net, held(net) as world:
+        await world.settled()
+        for node in net:
+            node.hang(DATA)
+        with pytest.raises(RequestFailed):
+            await world.calls.attestation_data(Slot(10**9))
+        assert anyio.current_time() == pytest.approx(world.slots.start_of(Slot(131)), abs=0.002)

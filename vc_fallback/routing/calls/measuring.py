@@ -121,7 +121,6 @@ class Measuring(Requests):
 
         :param usable: whether an answer can be taken, old or not.
         """
-        asked_twice: set[NodeId] = set()
 
         async def asking(node: BeaconNode, timeout: float) -> Sourced[T]:
             desk = self._open()
@@ -129,9 +128,8 @@ class Measuring(Requests):
             began = desk.clock.now()
             answer = await ask(node, timeout)
             words = older(answer)
-            if not words or node.node_id in asked_twice or not usable(answer):
+            if not words or not usable(answer):
                 return answer
-            asked_twice.add(node.node_id)
             patience.hold(answer, words)
             left = timeout - (desk.clock.now() - began) - wait
             if left <= 0:
