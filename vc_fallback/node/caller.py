@@ -220,7 +220,7 @@ class Caller:
         words = ssz_answer(route.operation)
         limit = self.request_timeout if timeout is None else timeout
         attempts = 0
-        if self.capabilities.lack(words, self._epoch()) is None:
+        if not self.capabilities.any or self.capabilities.lack(words, self._epoch()) is None:
             asked = self._clock.now()
             try:
                 return await self._ask(
@@ -323,7 +323,7 @@ def reads(kind: Any) -> Callable[[Response], Any]:  # noqa: ANN401 - a type, of 
     """Return the reader of a JSON answer of a type."""
 
     def read(response: Response) -> Any:  # noqa: ANN401 - a value of that type
-        return adapter(kind).validate_json(response.body)
+        return adapter(kind).validator.validate_json(response.body)
 
     return read
 
@@ -332,7 +332,8 @@ def reads_data(kind: Any) -> Callable[[Response], Any]:  # noqa: ANN401 - as abo
     """Return the reader of a JSON answer of a type that has `data`, which alone is returned."""
 
     def read(response: Response) -> Any:  # noqa: ANN401 - a value of that type
-        return adapter(kind).validate_json(response.body).data
+        # The validator itself: what is around it takes as long as a small answer.
+        return adapter(kind).validator.validate_json(response.body).data
 
     return read
 

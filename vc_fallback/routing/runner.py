@@ -54,12 +54,15 @@ class Timer:
 class Beside:
     """A task of a request that its caller's own task does not run."""
 
-    __slots__ = ("_cancelled", "_ended", "_function", "_on_end", "_runner", "_scope", "over", "task")
+    __slots__ = ("_cancelled", "_deadline", "_ended", "_function", "_on_end", "_runner", "_scope", "over", "task")
 
-    def __init__(self, runner: "Runner", function: Function, on_end: Callable[["Beside"], None] | None) -> None:
+    def __init__(
+        self, runner: "Runner", function: Function, on_end: Callable[["Beside"], None] | None, deadline: float
+    ) -> None:
         self._runner = runner
         self._function = function
         self._on_end = on_end
+        self._deadline = deadline
         self._scope: anyio.CancelScope | None = None
         self._cancelled = False
         self._ended: anyio.Event | None = None
@@ -84,7 +87,7 @@ class Beside:
         """Run the function. What gets out of it is a cancellation, or for the whole program."""
         try:
             if not self._cancelled:
-                with self._runner.scope() as self._scope:
+                with self._runner.scope(deadline=self._deadline) as self._scope:
                     await self._function()
         except Exception:
             logger.exception("task of a request")
@@ -205,17 +208,19 @@ class Runner:
         *,
         on_end: Callable[[Beside], None] | None = None,
         context: Context | None = None,
+        deadline: float = math.inf,
     ) -> Beside | None:
         """Start a task; `None` where `run` does not run (any more).
 
         :param function: reports by itself what came of it; an error that gets out of it is logged.
         :param on_end: called when it ends, also where it was cancelled before it began and the function never ran.
         :param context: the context variables of the task, of which it has a copy; the present ones by default.
+        :param deadline: moment in loop time at which it is cancelled.
         """
         tasks = self._tasks
         if tasks is None:
             return None
-        beside = Beside(self, function, on_end)
+        beside = Beside(self, function, on_end, deadline)
         self._running.add(beside)
         if self._start_on_asyncio is not None:
             own = None if context is None else context.copy()

@@ -104,7 +104,9 @@ class Sends:
             if earlier >= self._runner.most_stragglers and not self._urgent:
                 self._not_sent(delivery, _crowded(earlier))
                 continue
-            task = self._runner.start(partial(self._deliver, delivery), on_end=partial(self._never_began, delivery))
+            task = self._runner.start(
+                partial(self._deliver, delivery), on_end=partial(self._never_began, delivery), deadline=self._bound
+            )
             if task is None:
                 self._not_sent(delivery, "the program ends")
                 continue
@@ -193,13 +195,16 @@ class Sends:
             delivery.attempts += 1
 
         try:
-            with self._runner.scope(deadline=self._bound) as scope:
-                answer = await self._send_in_turn(node_id, begun)
+            answer = await self._send_in_turn(node_id, begun)
         except NodeError as error:
             self._ended(delivery, error)
         except BaseException as error:
             if isinstance(error, anyio.get_cancelled_exc_class()) and anyio.current_effective_deadline() == -math.inf:
-                if delivery.begun:
+                if self._runner.now() >= self._bound:
+                    problem = f"no answer within {self._bound - delivery.started:.3g} s"
+                    problem += "; it may have been taken" if delivery.begun else "; nothing was sent"
+                    self._ended(delivery, RequestTimeout(node_id, what, problem))
+                elif delivery.begun:
                     self._ended(delivery, Closed(node_id, what, "given up as the program ends; it may have been taken"))
                 else:
                     self._not_sent(delivery, self._crowded_out.get(node_id, _CANCELLED))
@@ -209,12 +214,7 @@ class Sends:
             if left and _is_fatal(error):
                 raise
         else:
-            if scope.cancelled_caught:
-                problem = f"no answer within {self._bound - delivery.started:.3g} s"
-                problem += "; it may have been taken" if delivery.begun else "; nothing was sent"
-                self._ended(delivery, RequestTimeout(node_id, what, problem))
-            else:
-                self._ended(delivery, None, answer)
+            self._ended(delivery, None, answer)
 
     async def _send_in_turn(self, node_id: NodeId, begun: Begun) -> Sourced[Publication] | Sourced[None]:
         if self._urgent:

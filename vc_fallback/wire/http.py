@@ -36,12 +36,15 @@ class Headers:
     def get(self, name: str) -> str | None:
         """Return the value of a header, several of one name joined by `", "`, or `None`."""
         values = self.get_all(name)
+        if len(values) == 1:
+            return values[0]
         return ", ".join(values) if values else None
 
     def get_all(self, name: str) -> list[str]:
         """Return the values of all headers of a name, in order."""
         wanted = name.lower().encode("latin-1")
-        return [value.decode("latin-1") for key, value in self.raw if key.lower() == wanted]
+        size = len(wanted)
+        return [value.decode("latin-1") for key, value in self.raw if len(key) == size and key.lower() == wanted]
 
     def __contains__(self, name: str) -> bool:
         return bool(self.get_all(name))

@@ -18,7 +18,7 @@ from vc_fallback.node.values.payload_attestation import PayloadAttestationData
 from vc_fallback.node.values.sync_committee import SyncCommitteeContribution
 from vc_fallback.wire.http import Response
 
-_ATTESTATION_DATA = Data[AttestationData]
+_READ_DATA = reads_data(Data[AttestationData])
 _CONTRIBUTION = Data[SyncCommitteeContribution]
 _PAYLOAD_ATTESTATION_DATA = Data[PayloadAttestationData]
 _WITHOUT_VERSION = partial(read_opaque, versioned=False)
@@ -46,10 +46,8 @@ class SigningEndpoints(Caller):
             query.append(("committee_index", str(uint64(committee_index))))
 
         def read(response: Response) -> AttestationData:
-            if is_ssz(response):
-                data = AttestationData.from_ssz(response.body)
-            else:
-                data = reads_data(_ATTESTATION_DATA)(response)
+            ssz = is_ssz(response)
+            data: AttestationData = AttestationData.from_ssz(response.body) if ssz else _READ_DATA(response)
             _check("slot", data.slot == slot)
             return data
 

@@ -59,7 +59,7 @@ class AttestingCalls(AggregatingCalls, Measuring):
 
         def older(answer: Sourced[AttestationData]) -> str:
             # Measured against the head of that moment: the block may come while nodes are asked.
-            return self._older(answer.value.beacon_block_root, slot, self._announced(slot, head))
+            return self._older_now(answer.value.beacon_block_root, slot, head)
 
         def accept(answer: Sourced[AttestationData]) -> Doubt | None:
             flaw = self._unsignable(slot, answer)
@@ -125,7 +125,7 @@ class AttestingCalls(AggregatingCalls, Measuring):
         def accept(answer: Sourced[AttestationData]) -> Doubt | None:
             flaw = self._unsignable(slot, answer)
             if not flaw and desk.clock.now() < until:
-                flaw = self._older(answer.value.beacon_block_root, slot, self._announced(slot, head))
+                flaw = self._older_now(answer.value.beacon_block_root, slot, head)
             return Doubt(flaw) if flaw else None
 
         while True:
@@ -174,7 +174,7 @@ class AttestingCalls(AggregatingCalls, Measuring):
         patience: Patience[OnChain[Root]] = self._patience(lambda root: root.data)
 
         def older(answer: Sourced[OnChain[Root]]) -> str:
-            return self._older(answer.value.data, slot, self._announced(slot, head))
+            return self._older_now(answer.value.data, slot, head)
 
         def accept(answer: Sourced[OnChain[Root]]) -> Doubt | None:
             flaw = self._not_of_slot(answer.value.data, slot) or self._optimistic(answer.node_id, answer.value.data)

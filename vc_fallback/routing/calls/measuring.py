@@ -96,6 +96,15 @@ class Measuring(Requests):
         showing = primaries or showing
         return announced.node_id if announced.node_id in showing else next(iter(showing), None)
 
+    def _older_now(self, root: Root, slot: Slot, head: Head | None) -> str:
+        """Say in which respect a block is older than the head that is announced now."""
+        if head is None:
+            # Nearly always it is that head: then nothing is to be found out.
+            latest = self._open().chain.latest_head()
+            if latest is not None and latest.root == root and latest.slot <= slot:
+                return ""
+        return self._older(root, slot, self._announced(slot, head))
+
     def _older(self, root: Root, slot: Slot, announced: Announced | None) -> str:
         """Say in which respect a block is older than the announced head; empty where it is not, as far as is known.
 
