@@ -27,7 +27,7 @@ from vc_fallback.chain import SlotClock
 from vc_fallback.config import FallbackConfig
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import CONNECTED, NodeHead
-from vc_fallback.decide.plan import Plan
+from vc_fallback.decide.plan import Plan, why_left_out
 from vc_fallback.decide.recent_heads import RecentHeads
 from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.node.caller import Outcomes
@@ -42,7 +42,7 @@ from vc_fallback.routing.calls.proposing import ProposingCalls
 from vc_fallback.routing.calls.publishing import PublishingCalls
 from vc_fallback.routing.calls.reading import ReadingCalls
 from vc_fallback.routing.desk import Desk
-from vc_fallback.routing.outcomes import Accept, enumerate_some
+from vc_fallback.routing.outcomes import Accept, cut, enumerate_some
 from vc_fallback.routing.preparations import Preparations
 from vc_fallback.routing.returns import Returns
 from vc_fallback.routing.runner import Runner
@@ -373,14 +373,19 @@ class BeaconNodeFallback(
                 await watcher.wait()
                 self._open()
             return
-        book = self._heads.cache.book
-        reasons = [book.explain(node_id) for node_id in book.records if not book.usable(node_id)]
-        words = enumerate_some(reasons, "; ") or "the list of nodes is empty"
+        words = enumerate_some(self._wanting(), "; ") or "the list of nodes is empty"
         raise NotReadyInTime(f"{self._usable()} of {min_synced} nodes are usable after {timeout} s: {words}")
 
     def status(self) -> Status:
         """Return a snapshot of everything (O2)."""
         return snapshot(self._heads, self._open(), self._preparations)
+
+    def _wanting(self) -> list[str]:
+        """Say of every node that is not usable what it lacks."""
+        ranking = self._heads.cache.book.ranking
+        out = [f"{node_id}: {why_left_out(facts)}" for node_id, facts in ranking.left_out.items()]
+        flaws = [f"{node_id}: {place.flaw}" for node_id, place in ranking.places.items() if place.flaw]
+        return [cut(words) for words in (*flaws, *out)]
 
     def _usable(self) -> int:
         book = self._heads.cache.book

@@ -14,7 +14,7 @@ ATTESTATION_DATA = "/eth/v1/validator/attestation_data"
 
 
 async def attest(held: Held, slots: int, *, at: float = 0.4) -> list[float]:
-    """Ask for attestation data once in each of so many slots, for the head that A announced; return how long it took."""
+    """Ask for attestation data in each of so many slots, for the head that A announced; return how long it took."""
     took = []
     first = held.slot + 1
     for slot in range(first, first + slots):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from vc_fallback.base.types import NodeId, Role, Tier
 from vc_fallback.decide import rank_words
-from vc_fallback.decide.rank import Group, Ranking
+from vc_fallback.decide.rank import Group, RankFacts, Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def plan(
     :param order: node ids in the order in which to ask them, the one that has the duties first (N9).
     :param roles: the roles of every node of the list.
     """
-    left_out = {node_id: facts.excluded for node_id, facts in ranking.left_out.items()}
+    left_out = {node_id: why_left_out(facts) for node_id, facts in ranking.left_out.items()}
     places = ranking.places
     without_role = False
     if role is None:
@@ -101,3 +101,10 @@ def plan(
     if first in rests:
         first = None
     return Plan(role, tuple(nodes), left_out, ranking, rests, without_role, first)
+
+
+def why_left_out(facts: RankFacts) -> str:
+    """Say why a node is not asked, and what is known of it besides: it may not have said which chain it is on because
+    nobody can reach it."""
+    besides = facts.unhealthy or facts.suspect
+    return f"{facts.excluded}: {besides}" if besides and besides != facts.excluded else facts.excluded
