@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from tests.acceptance.duties_world import DATA, Held, held, on
-from vc_fallback.base.types import Slot, root_hex
+from vc_fallback.base.types import Role, Slot, root_hex
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.node.failures import Optimistic
 from vc_fallback.routing.outcomes import AllNodesFailed, DeadlineExceeded, RequestFailed
@@ -255,11 +255,17 @@ async def test_optimistic_data_never_wins(said: str) -> None:
     async with simulated_devnet(2) as net, held(net) as world:
         await world.settled()
         net[0].state.optimistic = True
-        if said == "by its events":
-            data = await world.client(net[1]).attestation_data(Slot(129))
-            body = data.value.to_ssz()
-            net[0].answer(DATA, 200, body, content_type="application/octet-stream")
         slot = await world.due(130)
+        if said == "by its events":
+            data = await world.client(net[1]).attestation_data(slot)
+            net[0].answer(DATA, 200, data.value.to_ssz(), content_type="application/octet-stream")
+            # Whom it is asked of first; what it gives is the right block.
+            await net[1].cut_connections()
+            net[1].answer("/eth/v1/events", 503)
+            assert world.calls.plan(Role.ATTESTATION).nodes == ("bn2", "bn1")
+            net[1].answer(DATA, 503, times=1)
+            with pytest.raises(AllNodesFailed, match="its head is optimistic"):
+                await world.calls.attestation_data(slot)
         began = anyio.current_time()
         given = await world.calls.attestation_data(slot)
         assert (given.node_id, anyio.current_time()) == ("bn2", began)

@@ -1,5 +1,7 @@
 """What members of sync committees and of payload timeliness committees sign (Q2, Q4, Q8; case 44)."""
 
+import json
+
 import anyio
 import pytest
 
@@ -45,6 +47,11 @@ async def test_an_older_root_is_asked_for_once_more_then_elsewhere_then_taken() 
         assert anyio.current_time() - began == pytest.approx(0.55)
 
 
+def said(root: bytes, *, optimistic: bool) -> str:
+    """Return the answer with the root of the head."""
+    return json.dumps({"data": {"root": "0x" + root.hex()}, "execution_optimistic": optimistic, "finalized": False})
+
+
 async def test_an_optimistic_head_is_never_signed() -> None:
     """Q4, lighthouse#3612: neither by what the answer says, nor by what the node says otherwise."""
     async with simulated_devnet(2) as net, held(net) as world:
@@ -54,7 +61,12 @@ async def test_an_optimistic_head_is_never_signed() -> None:
             slot = await world.due(number)
             root = await world.calls.sync_message_root(slot)
             assert (root.node_id, root.value) == ("bn2", world.root(number))
-            net[0].override(HEAD_ROOT, execution_optimistic=False)
+            # Its answer says otherwise; and then it is its answer alone that says so.
+            net[0].answer(HEAD_ROOT, 200, said(world.root(number + 1), optimistic=False))
+        net[0].heal()
+        slot = await world.due(133)
+        net[0].answer(HEAD_ROOT, 200, said(world.root(133), optimistic=True))
+        assert (await world.calls.sync_message_root(slot)).node_id == "bn2"
         await net[1].kill()
         with pytest.raises(AllNodesFailed, match="optimistic"):
             await world.calls.sync_message_root(slot)
