@@ -9,6 +9,7 @@ from tests.acceptance.held import SYNC_MESSAGES, held, listing, messages, node_i
 from vc_fallback import BroadcastResult, Encodings, NotPublished, Outcome
 from vc_fallback.base.health import HealthState
 from vc_fallback.base.types import Slot
+from vc_fallback.config import FallbackConfig
 from vc_fallback.fallback import BeaconNodeFallback
 from vc_fallback.node import failures
 from vc_fallback.testing import Delay, Refusal, SimulatedDevnet, SimulatedNode, simulated_devnet
@@ -217,12 +218,14 @@ async def test_when_all_primaries_are_known_to_be_down_fallbacks_take_it_at_once
 # --- a list that changes, and a caller in a hurry
 
 
-async def test_where_all_have_left_the_list_it_goes_to_those_that_came() -> None:
-    """G2: a call in flight on a removed node ends as "node removed", and moves on."""
+@pytest.mark.parametrize("under", ["another name", "the same name"])
+async def test_where_all_have_left_the_list_it_goes_to_those_that_came(under: str) -> None:
+    """G2: a call in flight on a removed node ends as "node removed", and moves on, also to who is to be known first."""
     async with simulated_devnet(2) as net, held(net, listed=[net[0]]) as nodes:
         await to_next_slot(nodes)
         net[0].hang(SYNC_MESSAGES)
-        both = listing(net[0], net[1])
+        name = net[1].name if under == "another name" else net[0].name
+        replaced = FallbackConfig.of({"candidates": [{"url": net[1].url, "name": name}]}).candidate_list()
         results: list[BroadcastResult] = []
 
         async def call() -> None:
@@ -231,12 +234,25 @@ async def test_where_all_have_left_the_list_it_goes_to_those_that_came() -> None
         async with anyio.create_task_group() as group:
             group.start_soon(call)
             await anyio.sleep(0.5)
-            nodes.update_candidates(both)
-            await nodes.wait_ready(2, timeout=5)
-            nodes.update_candidates(both[1:])
+            nodes.update_candidates(replaced)
         (result,) = results
-        assert (result.failed, result.accepted) == ((node_id(net[0]),), (node_id(net[1]),))
-        assert "node removed" in result.words
+        assert asked([*net]) == [1, 1]
+        assert result.accepted == (name,)
+        if under == "another name":
+            assert result.failed == (node_id(net[0]),)
+            assert "node removed" in result.words
+        else:
+            assert result.deliveries[node_id(net[0])].attempts == 2
+
+
+async def test_nodes_that_have_still_to_say_which_chain_they_are_on_are_waited_for() -> None:
+    """G6: right after the whole list was replaced nothing that is published is lost."""
+    async with simulated_devnet(2) as net, held(net, listed=[net[0]]) as nodes:
+        await to_next_slot(nodes)
+        net[1].latency = 0.25
+        nodes.update_candidates(listing(net[1]))
+        result, _ = await publish(nodes, net)
+        assert result.accepted == (node_id(net[1]),)
 
 
 async def test_a_caller_in_a_hurry_is_told_and_what_is_on_its_way_arrives() -> None:

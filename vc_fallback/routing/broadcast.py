@@ -1,6 +1,7 @@
 """Broadcast: the same to all nodes at once, answered by the first accept of every item (Q5, Q12, rule 8)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -8,6 +9,7 @@ import anyio.lowlevel
 
 from vc_fallback.base.types import NodeId
 from vc_fallback.routing.broadcast_result import BroadcastResult, NotPublished, Outcome
+from vc_fallback.routing.delivery import Delivery
 from vc_fallback.routing.outcomes import Report, check
 from vc_fallback.routing.runner import Runner
 from vc_fallback.routing.sends import Later, OnSettled, Send, Sends
@@ -23,6 +25,7 @@ async def broadcast(
     bound: float | None = None,
     later: Sequence[Later] = (),
     urgent: bool = False,
+    earlier: Mapping[NodeId, Delivery] = MappingProxyType({}),
     report: Report[Any] | None = None,
     on_settled: OnSettled | None = None,
     what: str = "publish",
@@ -43,6 +46,7 @@ async def broadcast(
     :param later: who is sent to where these do not take it; in the result they are from then on.
     :param urgent: whether it waits for no earlier send to a node, however many are under way there. Others have their
         turn, and those for which nobody waits any more are bounded in number: what is too much is not sent (case 28).
+    :param earlier: what became of it at other nodes that were sent it before; in the result they are too.
     :return: a live result, of which something is accepted, broadcast, or uncertain.
     :raises NotPublished: when no node took any item or has it, by the end.
     :raises DeadlineExceeded: when the time is over already: nothing was sent.
@@ -52,7 +56,7 @@ async def broadcast(
     bound = end if bound is None else bound
     for moment in (end, bound):
         check(what, [*nodes, *_all(later)], moment, runner.now())
-    sending = Sends(send, nodes, items, bound, runner, report, on_settled, what, later, urgent=urgent)
+    sending = Sends(send, nodes, items, bound, runner, report, on_settled, what, later, urgent=urgent, earlier=earlier)
     # On a kept connection a send begins at once: too soon for a caller that is cancelled already to stop it.
     await anyio.lowlevel.checkpoint_if_cancelled()
     sending.begin()
@@ -99,4 +103,4 @@ def start_broadcast(
 
 
 def _all(later: Sequence[Later]) -> list[NodeId]:
-    return [node_id for group in later if not callable(group.nodes) for node_id in group.nodes]
+    return [node_id for group in later for node_id in group.nodes]

@@ -2,9 +2,10 @@
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -40,19 +41,14 @@ class Later:
     They are when no send to those right before them is pending any more, or these have been silent for so long, and not
     every item is accepted; `when` has the last word. Where it says no at the end of those before, it is over.
 
-    :param nodes: each of them once, and none that is sent to before; or who says so when it comes to that.
+    :param nodes: each of them once, and none that is sent to before.
     :param when: looks at what has become of it so far at all who were sent to, pending ones among them.
     :param silence: seconds, from when those right before were sent to; `inf` for never.
     """
 
-    nodes: Sequence[NodeId] | Callable[[], Sequence[NodeId]]
+    nodes: Sequence[NodeId]
     when: Callable[[Collection[Delivery]], bool]
     silence: float = math.inf
-
-
-def nodes_of(group: Later) -> Sequence[NodeId]:
-    """Return the nodes of a group, as of now."""
-    return group.nodes() if callable(group.nodes) else group.nodes
 
 
 class Sends:
@@ -71,10 +67,15 @@ class Sends:
         later: Sequence[Later] = (),
         *,
         urgent: bool = False,
+        earlier: Mapping[NodeId, Delivery] = MappingProxyType({}),
     ) -> None:
         if items < 1:
             raise ValueError(f"{what}: {items} items are nothing to publish")
         self.result = BroadcastResult(what, nodes, items, runner.now())
+        for node_id, delivery in earlier.items():
+            again = self.result.deliveries.setdefault(node_id, delivery)
+            if again is not delivery:
+                again.attempts = delivery.attempts
         self._send = send
         self._bound = bound
         self._runner = runner
@@ -89,7 +90,7 @@ class Sends:
         """Whether the caller has gone on: what is under way are stragglers."""
         self._abandoned = False
         self._settled = False
-        self._later = [*later]
+        self._later = [group for group in later if group.nodes]
         self._group: Sequence[NodeId] = nodes
         """Who was sent to last."""
         self._timer: Timer | None = None
@@ -123,13 +124,10 @@ class Sends:
     def _go_on(self) -> None:
         """Send to the next group as well."""
         self._stop_waiting()
-        self._group = nodes_of(self._later.pop(0))
+        self._group = self._later.pop(0).nodes
         for node_id in self._group:
             self.result.deliveries[node_id] = Delivery(node_id, self._runner.now())
-        if self._group:
-            self.begin()
-        else:
-            self._look(fatal=False)
+        self.begin()
 
     def _stop_waiting(self) -> None:
         if self._timer is not None:

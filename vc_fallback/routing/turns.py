@@ -7,7 +7,7 @@ from vc_fallback.node.failures import Quarantined, StatusError, Unreachable
 from vc_fallback.routing.delivery import Delivery, Sending
 from vc_fallback.routing.outcomes import NotSent
 from vc_fallback.routing.requests import Requests, nobody
-from vc_fallback.routing.sends import Later, nodes_of
+from vc_fallback.routing.sends import Later
 
 _BEHIND_A_PROXY = frozenset({502, 503, 504})
 """What a proxy says whose node is away, and a node that is not able: neither has looked at what was sent."""
@@ -43,32 +43,26 @@ class Turns(Requests):
         return [tiers[key] for key in sorted(tiers)]
 
     def _in_turn(
-        self, what: str, role: Role | None, *, one_by_one: bool = False, besides: NodeId | None = None
+        self, what: str, role: Role | None, *, one_by_one: bool = False, besides: Collection[NodeId] = ()
     ) -> tuple[Sequence[NodeId], list[Later]]:
         """Return who is sent something at once, and who later.
 
         At once it goes to all that have the role, but for those to be left alone (Q11) while others are there. These
         come when nobody has said anything of it for an eighth of a slot, or can; and then those without the role: a
-        role is left without usable nodes when all that have it prove to be away (Q14). Last are nodes that have come to
-        the list since, where all others have left it.
+        role is left without usable nodes when all that have it prove to be away (Q14).
 
         :param role: `None` for what every node is told.
         :param one_by_one: the first alone, and after it one after the other until one takes it.
-        :param besides: a node that is sent it anyhow.
+        :param besides: nodes that are sent it anyhow, or were.
         :raises NoCandidates: where there is nobody.
         """
         desk = self._open()
         plan = desk.planner.plan(role)
-        nodes = [node_id for node_id in plan.nodes if node_id != besides]
-        others = [n for n in desk.planner.plan(None).nodes if n not in nodes and n != besides] if role else []
+        nodes = [node_id for node_id in plan.nodes if node_id not in besides]
+        others = [n for n in desk.planner.plan(None).nodes if n not in plan.nodes and n not in besides] if role else []
         if not nodes and not others:
             raise nobody(what, plan)
         silence = desk.part(desk.settings.duties_next)
-        known = {besides, *nodes, *others}
-
-        def newcomers() -> list[NodeId]:
-            return [node_id for node_id in self._open().planner.plan(None).nodes if node_id not in known]
-
         if one_by_one:
             groups = [Later([node_id], not_all_accepted, silence) for node_id in nodes]
         else:
@@ -77,8 +71,7 @@ class Turns(Requests):
             groups = [Later(group, nobody_judged, silence) for group in (ready, cooling) if group]
         if others:
             groups.append(Later(others, nobody_judged, silence))
-        groups.append(Later(newcomers, nobody_judged))
-        return nodes_of(groups[0]), groups[1:]
+        return groups[0].nodes, groups[1:]
 
 
 def not_all_accepted(_: Collection[Delivery]) -> bool:

@@ -1,17 +1,22 @@
 """Publishing what was signed: to all nodes at once, or as the configuration wants it (Q5, Q9, Q12, rule 8)."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from vc_fallback.base.types import NodeId, Role, Slot, Sourced
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.endpoints.proposals import BroadcastValidation
+from vc_fallback.node.failures import Closed
 from vc_fallback.node.routes import Route
 from vc_fallback.node.values.encodings import Encodings
 from vc_fallback.node.values.publication import Publication
 from vc_fallback.routing.broadcast import broadcast
-from vc_fallback.routing.broadcast_result import BroadcastResult
+from vc_fallback.routing.broadcast_result import BroadcastResult, NotPublished
+from vc_fallback.routing.delivery import Delivery
+from vc_fallback.routing.joining import Joining
 from vc_fallback.routing.outcomes import NoCandidates
 from vc_fallback.routing.sends import Begun, Later, Send
 from vc_fallback.routing.turns import Turns, producer_not_reached
@@ -258,9 +263,21 @@ class PublishingCalls(Turns):
         self, route: Route, topic: Topic | None, publish: Publish, items: int, ends: "_Ends"
     ) -> BroadcastResult:
         """Send to all nodes, or to one after the other where the configuration wants that of the topic."""
-        one_by_one = topic is not None and topic not in self._open().settings.broadcast
-        nodes, later = self._in_turn(_what(route), Role.SUBMISSION, one_by_one=one_by_one)
-        return await self._broadcast(route, publish, nodes, later, items, ends)
+        desk, what = self._open(), _what(route)
+        one_by_one = topic is not None and topic not in desk.settings.broadcast
+        joining = Joining(desk, None)
+        await self._plan(what, None, ends.caller)
+        earlier: Mapping[NodeId, Delivery] = {}
+        while True:
+            nodes, later = self._in_turn(what, Role.SUBMISSION, one_by_one=one_by_one, besides=_had_it(earlier))
+            try:
+                return await self._broadcast(route, publish, nodes, later, items, ends, earlier)
+            except NotPublished as error:
+                earlier = error.result.deliveries
+                had_it = _had_it(earlier)
+                # Where some have left the list, their place may be taken by others.
+                if len(had_it) == len(earlier) or await joining.others(had_it, ends.caller) is None:
+                    raise
 
     async def _publish_through(
         self, route: Route, publish: Publish, producer: NodeId, silence: float | None, deadline: float | None
@@ -269,23 +286,20 @@ class PublishingCalls(Turns):
 
         :param silence: `None`: nobody else can do anything with it.
         """
-        desk, what = self._open(), _what(route)
+        desk, what, ends = self._open(), _what(route), self._block_end(deadline)
         listed = producer in desk.candidates.current
         if silence is None:
             if not listed:
                 raise NoCandidates(what, f"only {producer} can take it, which made the block, and it has left the list")
-            return await self._broadcast(route, publish, [producer], [], 1, self._block_end(deadline))
+            return await self._broadcast(route, publish, [producer], [], 1, ends)
+        if not listed:
+            return await self._publish(route, None, publish, 1, ends)
         others: Sequence[NodeId] = ()
         last: list[Later] = []
-        try:
-            others, last = self._in_turn(what, Role.SUBMISSION, besides=producer)
-        except NoCandidates:
-            if not listed:
-                raise
-        if not listed:
-            return await self._broadcast(route, publish, others, last, 1, self._block_end(deadline))
+        with suppress(NoCandidates):
+            others, last = self._in_turn(what, Role.SUBMISSION, besides=[producer])
         later = [Later(others, producer_not_reached, silence), *last]
-        return await self._broadcast(route, publish, [producer], later, 1, self._block_end(deadline))
+        return await self._broadcast(route, publish, [producer], later, 1, ends)
 
     async def _broadcast(
         self,
@@ -295,6 +309,7 @@ class PublishingCalls(Turns):
         later: Sequence[Later],
         items: int,
         ends: "_Ends",
+        earlier: Mapping[NodeId, Delivery] = MappingProxyType({}),
     ) -> BroadcastResult:
         desk = self._open()
         return await broadcast(
@@ -305,6 +320,7 @@ class PublishingCalls(Turns):
             items=items,
             later=later,
             urgent=route in _URGENT,
+            earlier=earlier,
             runner=desk.runner,
             on_settled=desk.publishes.settled,
             what=_what(route),
@@ -326,3 +342,8 @@ def _count(items: Sequence[Encodings]) -> int:
 
 def _what(route: Route) -> str:
     return f"{route.method} {route.template}"
+
+
+def _had_it(deliveries: Mapping[NodeId, Delivery]) -> list[NodeId]:
+    """Return the nodes that were sent it, but for those that left the list, or are reached in another way now."""
+    return [node_id for node_id, delivery in deliveries.items() if not isinstance(delivery.error, Closed)]
