@@ -206,3 +206,20 @@ async def test_data_of_a_later_block_never_wins() -> None:
             node.override(DATA, **on(world.block(131)))
         with pytest.raises(AllNodesFailed, match="its head is of slot 131"):
             await world.calls.attestation_data(slot, deadline=anyio.current_time() + 2)
+
+
+async def test_a_block_that_nobody_has_shown_is_not_the_head() -> None:
+    """Q8: at a slot whose head was announced, and at the next; later it may be one that nobody has told of."""
+    async with simulated_devnet(2) as net, held(net) as world:
+        await world.settled()
+        world.chain.miss(131, 132)
+        unknown = {"beacon_block_root": "0x" + "12" * 32}
+        for number in (130, 131, 132):
+            slot = await world.due(number)
+            latest = world.calls.heads.latest.value
+            assert latest is not None
+            assert latest.slot == 130
+            world.nodes[latest.node_id].override(DATA, **unknown)
+            given = await world.calls.attestation_data(slot)
+            assert (given.node_id == latest.node_id) is (number == 132)
+            assert given.stale == ""

@@ -105,6 +105,19 @@ async def test_a_fallback_that_is_merely_ahead_takes_nothing_over() -> None:
             assert (await world.calls.attestation_data(slot)).node_id in ("bn1", "bn2")
 
 
+async def test_data_newer_than_the_head_is_not_old() -> None:
+    """Q8: the fallback's head is held back, its data is asked for all the same, as the primaries fail at it."""
+    async with simulated_devnet(2) as net, held(net, fallbacks=[net[1]]) as world:
+        await world.settled()
+        net[0].state.head_delay = 2.0
+        net[0].answer("/eth/v1/validator/attestation_data", 503)
+        await world.until(130.15)
+        began = anyio.current_time()
+        data = await world.calls.attestation_data(Slot(130))
+        assert (data.node_id, data.value.beacon_block_root, data.stale) == ("bn2", world.root(130), "")
+        assert anyio.current_time() == began
+
+
 async def test_a_fallback_whose_head_was_delivered_is_asked_for_data_until_a_primary_has_it() -> None:
     """Scenario 43, Q8: with the gate off its heads are delivered; it alone has the block, and then it has not."""
     heads = {"tier_gate": False}
