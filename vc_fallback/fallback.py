@@ -14,21 +14,17 @@ from vc_fallback.base.health_signals import HealthChanged
 from vc_fallback.base.signals import (
     GenerationChanged,
     HeadDelivered,
-    HeadOutcome,
     NodeHeadSeen,
     Observer,
     Signal,
-    StreamState,
 )
-from vc_fallback.base.types import Epoch, NodeId, Provenance, Role, Root, Slot, Sourced
+from vc_fallback.base.types import Epoch, NodeId, Provenance, Role, Sourced
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidate, ListChange
 from vc_fallback.chain import SlotClock
+from vc_fallback.chain_view import ChainOfHeads
 from vc_fallback.config import FallbackConfig
-from vc_fallback.decide.delivery import Delivered
-from vc_fallback.decide.ledger import CONNECTED, NodeHead
 from vc_fallback.decide.plan import Plan, why_left_out
-from vc_fallback.decide.recent_heads import RecentHeads
 from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.node.caller import Outcomes
 from vc_fallback.node.client import BeaconNode
@@ -56,66 +52,6 @@ T = TypeVar("T")
 
 class NotReadyInTime(FallbackError):
     """Too few usable nodes were there in time; the text says what each node lacks."""
-
-
-class _Chain:
-    """What requests want to know of heads, as the monitor knows it."""
-
-    def __init__(self, heads: HeadMonitor) -> None:
-        self._heads = heads
-        self._news: dict[NodeId, Watch[None]] = {}
-        self._recent = RecentHeads()
-
-    @property
-    def slots(self) -> SlotClock | None:
-        return self._heads.slots
-
-    def latest_head(self) -> Delivered | None:
-        return self._heads.latest.value
-
-    def head_up_to(self, slot: Slot) -> Delivered | None:
-        return self._recent.up_to(slot)
-
-    def slot_of(self, root: Root) -> Slot | None:
-        return self._recent.slot_of(root)
-
-    def head_of(self, node_id: NodeId) -> NodeHead | None:
-        return self._heads.cache.delivery.entries.get(node_id)
-
-    def dependent_root(self, epoch: Epoch) -> Root | None:
-        return self._heads.dependent_root(epoch)
-
-    def streams(self, node_id: NodeId) -> bool | None:
-        member = self._heads.candidates.current.get(node_id)
-        if member is None or not member.has(Role.EVENTS):
-            return None
-        return self._heads.cache.ledger.nodes[node_id].stream.state in CONNECTED
-
-    def follows(self, node_id: NodeId) -> bool:
-        return (
-            bool(self.streams(node_id))
-            and self._heads.cache.ledger.nodes[node_id].stream.state is not StreamState.STALLED
-        )
-
-    def head_news(self, node_id: NodeId) -> Watch[None]:
-        return self._news.setdefault(node_id, Watch(None))
-
-    def seen(self, head: NodeHeadSeen) -> None:
-        """Remember a block, and wake who waits for another head of its node."""
-        if head.outcome not in (HeadOutcome.WRONG_CHAIN, HeadOutcome.FUTURE):
-            self._recent.saw(head.slot, head.root)
-        watch = self._news.get(head.node_id)
-        if watch is not None:
-            watch.set(None)
-
-    def delivered(self) -> None:
-        """Remember the latest head."""
-        latest = self._heads.latest.value
-        if latest is not None:
-            self._recent.deliver(latest)
-
-    def forget(self, node_id: NodeId) -> None:
-        self._news.pop(node_id, None)
 
 
 class BeaconNodeFallback(
@@ -187,11 +123,12 @@ class BeaconNodeFallback(
             outcomes=self._outcomes_of,
             also=[self._run],
         )
-        self._chain = _Chain(self._heads)
+        self._chain = ChainOfHeads(self._heads)
 
     async def __aenter__(self) -> Self:
         await self._heads.__aenter__()
         heads = self._heads
+        self._chain.cache = heads.cache
         self._desk = desk = Desk(
             self._settings,
             clock=heads.clock,
