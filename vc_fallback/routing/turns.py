@@ -3,14 +3,16 @@
 from collections.abc import Collection, Sequence
 
 from vc_fallback.base.types import NodeId, Role, Tier
-from vc_fallback.node.failures import Quarantined, StatusError, Unreachable
+from vc_fallback.node.failures import Quarantined, RetryLater, StatusError, Unreachable
 from vc_fallback.routing.delivery import Delivery, Sending
 from vc_fallback.routing.outcomes import NotSent
 from vc_fallback.routing.requests import Requests, nobody
 from vc_fallback.routing.sends import Later
 
-_BEHIND_A_PROXY = frozenset({502, 503, 504})
-"""What a proxy says whose node is away, and a node that is not able: neither has looked at what was sent."""
+_AWAY = (Unreachable, Quarantined, NotSent, RetryLater)
+"""The node has not got it, or has not looked at it."""
+_BEHIND_A_PROXY = frozenset({502, 504})
+"""What a proxy says whose node is away."""
 
 
 class Turns(Requests):
@@ -87,7 +89,7 @@ def nobody_judged(deliveries: Collection[Delivery]) -> bool:
 def producer_not_reached(deliveries: Collection[Delivery]) -> bool:
     """Whether the only node that it was sent to is silent, or has not got it: not where it refuses it (Q9)."""
     (delivery,) = deliveries
-    if delivery.state is Sending.PENDING or isinstance(delivery.error, (Unreachable, Quarantined, NotSent)):
+    if delivery.state is Sending.PENDING or isinstance(delivery.error, _AWAY):
         return True
     error = delivery.error
     return delivery.state is Sending.FAILED and isinstance(error, StatusError) and error.status in _BEHIND_A_PROXY
