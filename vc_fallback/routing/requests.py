@@ -1,5 +1,8 @@
 """What every call of the facade is made of: a plan, a strategy, an end, and one node's method."""
 
+# Functions are made here at every call: their annotations are not to be evaluated each time.
+from __future__ import annotations
+
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

@@ -253,8 +253,8 @@ class Sends:
             logger.info("%s: its caller was cancelled; %s: %s", self.result.what, node_id, delivery.words)
         if self._left:
             self._log_problem(delivery)
-        if error is None or isinstance(error, NodeError):
-            tell(self._report, Attempt[Any](node_id, delivery.started, delivery.ended, answer, error))
+        if self._report is not None and (error is None or isinstance(error, NodeError)):
+            tell(self._report, Attempt(node_id, delivery.started, delivery.ended, answer, error))
         self._look(fatal=error is not None and _is_fatal(error))
 
     def _look(self, *, fatal: bool) -> None:

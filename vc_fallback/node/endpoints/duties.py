@@ -1,5 +1,8 @@
 """Duties of validators in an epoch, and their liveness."""
 
+# Functions are made here at every call: their annotations are not to be evaluated each time.
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar

@@ -1,5 +1,8 @@
 """Publishing what was signed, blocks excepted: attestations, contributions, and operations."""
 
+# Functions are made here at every call: their annotations are not to be evaluated each time.
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from vc_fallback.base.types import Sourced

@@ -1,5 +1,8 @@
 """What a node makes for a validator to sign, blocks excepted."""
 
+# Functions are made here at every call: their annotations are not to be evaluated each time.
+from __future__ import annotations
+
 from functools import partial
 
 from vc_fallback.base.types import Root, Slot, Sourced, root_hex

@@ -1,5 +1,8 @@
 """What attesters and members of committees sign (Q4, Q6, Q8)."""
 
+# Functions are made here at every call: their annotations are not to be evaluated each time.
+from __future__ import annotations
+
 from vc_fallback.base.types import Epoch, NodeId, Role, Root, Slot, Sourced, Tier
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode

@@ -1,5 +1,8 @@
 """Duties of an epoch: first success, and never those of a node that knows less than was known before (Q14b)."""
 
+# Functions are made here at every call: their annotations are not to be evaluated each time.
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any, TypeVar
 

@@ -1,5 +1,8 @@
 """Measures what a node gives for a slot against the heads that were announced (Q8)."""
 
+# Functions are made here at every call: their annotations are not to be evaluated each time.
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, Protocol, TypeVar

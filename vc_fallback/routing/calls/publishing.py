@@ -1,5 +1,8 @@
 """Publishing what was signed: to all nodes at once, or as the configuration wants it (Q5, Q9, Q12, rule 8)."""
 
+# Functions are made here at every call: their annotations are not to be evaluated each time.
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
@@ -231,10 +234,10 @@ class PublishingCalls(Turns):
 
     # --- how it is done
 
-    def _block_end(self, deadline: float | None) -> "_Ends":
+    def _block_end(self, deadline: float | None) -> _Ends:
         return self._ends(self._end(self._open().settings.block_end, None, None), deadline)
 
-    def _slot_end(self, deadline: float | None) -> "_Ends":
+    def _slot_end(self, deadline: float | None) -> _Ends:
         """The end of the present slot; in its last part that of the next: nothing is sent for no time at all."""
         desk = self._open()
         slots, now = desk.chain.slots, desk.clock.now()
@@ -243,7 +246,7 @@ class PublishingCalls(Turns):
         end = slots.start_of(Slot(slots.slot_at(now) + 1))
         return self._ends(end if end - now >= slots.duration / 8 else end + slots.duration, deadline)
 
-    def _ends(self, own: float, deadline: float | None) -> "_Ends":
+    def _ends(self, own: float, deadline: float | None) -> _Ends:
         # Who wants to know sooner does not want it to be lost: what is on its way may still arrive (Q2).
         return _Ends(own, own) if deadline is None else _Ends(deadline, max(deadline, own))
 
@@ -260,7 +263,7 @@ class PublishingCalls(Turns):
         return send
 
     async def _publish(
-        self, route: Route, topic: Topic | None, publish: Publish, items: int, ends: "_Ends"
+        self, route: Route, topic: Topic | None, publish: Publish, items: int, ends: _Ends
     ) -> BroadcastResult:
         """Send to all nodes, or to one after the other where the configuration wants that of the topic."""
         desk, what = self._open(), _what(route)
@@ -308,7 +311,7 @@ class PublishingCalls(Turns):
         nodes: Sequence[NodeId],
         later: Sequence[Later],
         items: int,
-        ends: "_Ends",
+        ends: _Ends,
         earlier: Mapping[NodeId, Delivery] = MappingProxyType({}),
     ) -> BroadcastResult:
         desk = self._open()

@@ -1,5 +1,8 @@
 """Reading the chain: blocks, states, what is configured; first success (Q2, Q3)."""
 
+# Functions are made here at every call: their annotations are not to be evaluated each time.
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
