@@ -176,3 +176,46 @@ async def test_the_list_changes_meanwhile() -> None:
         world.calls.update_candidates([])
         with pytest.raises(NoCandidates):
             await world.calls.attestation_data_by_quorum(slot)
+
+
+async def test_all_are_replaced_meanwhile() -> None:
+    """G6, rule 9: those who come have still to say which chain they are on, one after the other."""
+    async with simulated_devnet(4) as net, held(net, listed=net.nodes[:2]) as world:
+        await world.settled()
+        slot = await world.due(130)
+        for node in (net[0], net[1]):
+            node.hang(DATA)
+        net[3].inject("/eth/v1/beacon/genesis", Delay(0.7))
+        async with anyio.create_task_group() as tasks:
+
+            async def change() -> None:
+                await anyio.sleep(0.25)
+                world.calls.update_candidates([moved(node, node.name) for node in (net[2], net[3])])
+
+            tasks.start_soon(change)
+            began = anyio.current_time()
+            agreed = await world.calls.attestation_data_by_quorum(slot)
+        assert agreed.voters == ("bn3", "bn4")
+        assert anyio.current_time() - began < 2.0
+
+
+async def test_a_quorum_that_cannot_be_reached_fails_at_once_where_nobody_is_to_come() -> None:
+    """Rule 9: and at the end of the slot where a node has not said yet which chain it is on."""
+    async with simulated_devnet(2) as net, held(net) as world:
+        await world.settled()
+        slot = await world.due(130)
+        began = anyio.current_time()
+        with pytest.raises(QuorumNotReached):
+            await world.calls.attestation_data_by_quorum(slot, threshold=3)
+        assert anyio.current_time() == began
+    async with simulated_devnet(2) as net:
+        net[1].refuse()
+        async with held(net) as world:
+            await world.until(129.5)
+            slot = await world.due(130)
+            with pytest.raises(QuorumNotReached):
+                await world.calls.attestation_data_by_quorum(slot)
+            assert anyio.current_time() == pytest.approx(world.slots.start_of(Slot(131)))
+            net[1].listen()
+            slot = await world.due(135)
+            assert len((await world.calls.attestation_data_by_quorum(slot)).voters) == 2

@@ -3,7 +3,10 @@
 # Functions are made here at every call: their annotations are not to be evaluated each time.
 from __future__ import annotations
 
+import anyio
+
 from vc_fallback.base.types import Epoch, NodeId, Role, Root, Slot, Sourced, Tier
+from vc_fallback.candidates import CandidateList
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.failures import Closed, NotFound
@@ -155,8 +158,8 @@ class AttestingCalls(AggregatingCalls, Measuring):
                     what=what,
                 )
             except QuorumNotReached:
-                # Who has joined the list meanwhile has a vote, too.
-                if desk.candidates.current is listed or desk.clock.now() >= end:
+                # Who has joined meanwhile has a vote, too.
+                if not await self._others_join(listed, end):
                     raise
                 continue
             if not self._unsignable(slot, agreed.answer):
@@ -227,6 +230,19 @@ class AttestingCalls(AggregatingCalls, Measuring):
         )
 
     # --- how it is done
+
+    async def _others_join(self, listed: CandidateList, end: float) -> bool:
+        """Whether there are, or come until the end, nodes that were not asked: the list is another one than it was, or
+        nodes of it had still to say which chain they are on (G6)."""
+        desk = self._open()
+        if desk.candidates.current is not listed:
+            return desk.clock.now() < end
+        if desk.expects_nodes and not desk.left:
+            news = desk.news.watcher()
+            with anyio.CancelScope(deadline=end):
+                await news.wait()
+                return not desk.left
+        return False
 
     async def _root_up_to(
         self, node: BeaconNode, slot: Slot, announced: Announced | None, timeout: float
