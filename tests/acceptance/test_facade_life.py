@@ -215,6 +215,27 @@ async def test_a_bug_in_a_background_task_costs_the_program_nothing(
         assert all(record.exc_info for record in errors)
 
 
+async def test_a_bug_in_the_task_that_watches_the_time(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It begins anew; what was under way then ends, and hedges work again from then on."""
+    async with simulated_devnet(2) as net, nothing_left(net):
+        async with BeaconNodeFallback(config_of(net), clock=net.clock) as nodes:
+            await nodes.wait_ready(2, timeout=30)
+            net[0].hang(VERSION)
+            with monkeypatch.context() as broken:
+                broken.setattr("vc_fallback.routing.runner.Runner._call_due", _raise)
+                with anyio.fail_after(7):
+                    assert (await nodes.first_success(version, prefer=A, next_after=0.1)).node_id == B
+            await anyio.sleep(5)
+            began = anyio.current_time()
+            assert (await nodes.first_success(version, prefer=A, next_after=0.1)).node_id == B
+            assert anyio.current_time() == pytest.approx(began + 0.1)
+        errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
+        assert errors
+        assert all("background task" in record.getMessage() for record in errors)
+
+
 def _raise(*_: object) -> None:
     raise ZeroDivisionError("a bug of ours")
 

@@ -174,6 +174,20 @@ def test_no_plan_outlives_what_it_was_made_of(change: Change, order: str, back: 
     planned.order(None)
 
 
+def test_duties_that_go_back_with_time_alone() -> None:
+    """N9: the ranking is what it was, and the node that is asked first is another one."""
+    planned = Planned()
+    unhealthy(planned)
+    planned.good(A, A, A)
+    planned.book.peers(A, 50)
+    planned.good(A, A, A)
+    assert planned.order() == "bac"
+    ranking = planned.book.ranking
+    later(50.0)(planned)
+    assert planned.book.ranking is ranking
+    assert planned.order() == "abc"
+
+
 def test_what_a_node_asked_for_is_forgotten_when_it_is_reached_in_another_way() -> None:
     """Q11: a new address is another server."""
     planned = Planned()
