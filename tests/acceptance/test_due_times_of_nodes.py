@@ -5,7 +5,7 @@ import pytest
 from tests.acceptance.duties_world import held
 from tests.acceptance.harness import Followed, monitor
 from vc_fallback.base.types import Slot
-from vc_fallback.testing import SimulatedNode, simulated_devnet
+from vc_fallback.testing import Delay, SimulatedNode, simulated_devnet
 
 pytestmark = pytest.mark.anyio
 
@@ -29,6 +29,7 @@ async def test_a_configured_network_takes_its_due_times_from_the_first_node_that
         for node, bps in zip(net, (2000, 3000, 4000), strict=True):
             say(node, bps)
         net[0].hang(SPEC, times=1)
+        net[2].inject(SPEC, Delay(0.1))
         async with held(net) as world:
             assert due(world, 130) == pytest.approx(3.9996)
             await world.settled()

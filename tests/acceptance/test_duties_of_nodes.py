@@ -77,7 +77,8 @@ async def test_duties_of_an_unsynced_node_never_replace_those_of_a_synced_one(ki
         await world.until(134.5)
         assert (await ask(world, kind))[0] == "bn1"
         await net[0].kill()
-        net[1].override("/eth/v?/validator/duties/*", dependent_root=OTHER)
+        for path in (ATTESTER, "/eth/v2/validator/duties/proposer/*"):
+            net[1].override(path, dependent_root=OTHER)
         with pytest.raises(AllNodesFailed, match=r"not taken: (optimistic|it is not synced)"):
             await ask(world, kind)
         # Of an epoch for which none were given they are better than none.
