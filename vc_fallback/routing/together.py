@@ -175,7 +175,7 @@ class Together(Generic[T]):
                 beside.cancel()
         if self._wake is None:
             if self.over:
-                self._scope.cancel()
+                self.runner.cancel(self._scope)
         elif self.over or not self._more_may_come():
             self._wake.set()
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from typing import Any
 
+import anyio
+
 
 def callback_context() -> Context:
     """Return a copy of the present context, for callbacks of the event loop in which anyio is to work.
@@ -20,6 +22,15 @@ def _where_anyio_works(context: Context) -> Context:
     if sniffio is not None and context.get(sniffio.current_async_library_cvar) != "asyncio":
         context.run(sniffio.current_async_library_cvar.set, "asyncio")
     return context
+
+
+def cancel(scope: anyio.CancelScope) -> None:
+    """Cancel a scope in the next round of the event loop.
+
+    Whoever does it from a task has anyio write out that task as the reason, which takes half as long as all that the
+    cancellation does (measured).
+    """
+    asyncio.get_running_loop().call_soon(scope.cancel)
 
 
 def start(coroutine: Coroutine[Any, Any, None], ended: Callable[[], None], context: Context | None) -> object:
