@@ -137,3 +137,22 @@ async def holding(
     _check(held)
     for node in nodes:
         await _all_closed(node)
+
+
+async def during(call: Callable[[], Awaitable[Any]], change: Callable[[], object], *, after: float = 0.5) -> Any:
+    """Make a call, change something while it is under way, and return what the call returns."""
+    found = None
+
+    async def make() -> None:
+        nonlocal found
+        try:
+            found = await call()
+        except Exception as error:  # noqa: BLE001 - it is looked at
+            found = error
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(make)
+        await anyio.sleep(after)
+        assert found is None
+        change()
+    return found
