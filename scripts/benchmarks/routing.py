@@ -12,10 +12,11 @@ import anyio
 
 from scripts.benchmarks import routing_calls, routing_faults
 from scripts.benchmarks.report import Report, percentile, ratio
+from scripts.benchmarks.routing_answers import VALIDATORS
 from scripts.benchmarks.routing_calls import Rounds
 from scripts.benchmarks.routing_faults import STAGES, strikes
 from scripts.benchmarks.routing_load import WORKERS, Load, load
-from scripts.benchmarks.routing_server import VALIDATORS, Manner, Nodes, nodes
+from scripts.benchmarks.routing_server import Manner, Nodes, nodes
 
 MAINNET_SLOT = 12.0
 SHORT_SLOT = 2.0

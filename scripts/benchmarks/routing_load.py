@@ -20,8 +20,9 @@ from typing import Any
 
 import anyio
 
+from scripts.benchmarks.routing_answers import VALIDATORS, Answers
 from scripts.benchmarks.routing_calls import ATTESTATION, Call, ready, slot_now, soon
-from scripts.benchmarks.routing_server import VALIDATORS, Answers, Nodes
+from scripts.benchmarks.routing_server import Nodes
 from vc_fallback import BeaconNodeFallback, Epoch
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.wire.client import HTTPClient
