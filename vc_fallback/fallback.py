@@ -158,7 +158,7 @@ class BeaconNodeFallback(
         try:
             await self._heads.__aexit__(kind, error, traceback)
         finally:
-            # Calls under way in other tasks end by themselves, as their nodes are closed; who waits is woken.
+            # Who waits for nodes is woken.
             desk.left = True
             self._desk, self._left = None, True
             self._changed.set(None)
@@ -331,7 +331,13 @@ class BeaconNodeFallback(
     # --- what is seen
 
     async def _run(self) -> None:
-        await self._runner.run()
+        try:
+            await self._runner.run()
+        finally:
+            if self._desk is not None and self._heads.cache.closing:
+                # Calls under way in other tasks end now, and not when all streams have closed, which may take a second.
+                self._desk.left = True
+                self._heads.pool.close()
 
     def _outcomes_of(self, node_id: NodeId) -> Outcomes:
         """Return what is told how requests to a node ended, for a client that is made now.

@@ -92,7 +92,7 @@ class Requests:
     # --- one node
 
     async def _ask(self, ask: Ask[T], what: str, end: float, node_id: NodeId) -> Sourced[T]:
-        desk = self._desk
+        desk = self._desk if self._desk is None or not self._desk.left else None
         if desk is None:
             raise Closed(node_id, what, LEFT)
         try:
