@@ -97,7 +97,8 @@ class Answers:
         if path == "/eth/v1/validator/attestation_data":
             asked = int(query["slot"])
             epoch = asked // SLOTS_PER_EPOCH
-            data = {"slot": str(asked), "index": "0", "beacon_block_root": root_of(slot)}
+            # As nodes do: for a slot that is over, the block that was the head in it.
+            data = {"slot": str(asked), "index": "0", "beacon_block_root": root_of(min(asked, slot))}
             return {"data": data | {"source": _checkpoint(epoch - 1), "target": _checkpoint(epoch)}}
         if "/validator/duties/attester/" in path:
             epoch = int(path.rpartition("/")[2])
