@@ -125,6 +125,25 @@ async def test_calls_that_are_under_way_together_never_go_back() -> None:
         assert given[-1] == 3
 
 
+async def test_data_that_was_overtaken_on_its_way_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Q8: another call is given data with a later source after this one's has been looked at, and before it returns."""
+    async with simulated_devnet(1) as net, held(net) as world:
+        await world.settled()
+        slot = await world.due(130)
+        net[0].override(DATA, **source(SOURCE - 1))
+        ask_nodes = world.calls._attestation_data
+
+        async def overtaken(*wanted: Any) -> Any:
+            found = await ask_nodes(*wanted)
+            monkeypatch.undo()
+            net[0].override(DATA, **source(SOURCE))
+            await world.calls.attestation_data(slot)
+            return found
+
+        monkeypatch.setattr(world.calls, "_attestation_data", overtaken)
+        assert await ask(world, slot) == ("bn1", SOURCE)
+
+
 def branch_off(world: Held, *nodes: SimulatedNode, above: int) -> str:
     """Let nodes follow another branch from now on; they have a block of their own at each slot."""
     branch = world.chain.branch("other", above=above)

@@ -99,6 +99,13 @@ async def cut_off(node: SimulatedNode) -> None:
     node.rejoin()
 
 
+async def late(node: SimulatedNode) -> None:
+    """Be without peers for three slots, which might have been missed."""
+    node.cut_off()
+    await anyio.sleep(36)
+    node.rejoin()
+
+
 async def optimistic(node: SimulatedNode) -> None:
     node.state.optimistic = True
     await anyio.sleep(24)
@@ -115,7 +122,7 @@ async def drop_streams(node: SimulatedNode) -> None:
     node.end_streams()
 
 
-@pytest.mark.parametrize("lapse", [cut_off, optimistic, frozen, drop_streams, restart])
+@pytest.mark.parametrize("lapse", [cut_off, late, optimistic, frozen, drop_streams, restart])
 async def test_a_node_that_was_not_there_all_the_time_is_no_witness(
     lapse: Callable[[SimulatedNode], Awaitable[None]],
 ) -> None:
@@ -126,6 +133,27 @@ async def test_a_node_that_was_not_there_all_the_time_is_no_witness(
         await world.until(NEXT + 7.5)
         assert world.calls.heads.health(world.id(net[0])).lag == 0
         assert (await nobody_knows(world, 1)).unknown == (1,)
+
+
+async def test_a_node_that_is_optimistic_all_the_time_is_no_witness() -> None:
+    """Q14a: from before the epoch on, so that nothing changes within it."""
+    async with simulated_devnet(1, slots_per_epoch=8, start_slot=130) as net, held(net) as world:
+        await world.until(FIRST - 2.5)
+        net[0].state.optimistic = True
+        await world.until(NEXT + 1.5)
+        assert (await nobody_knows(world, 1)).unknown == (1,)
+
+
+@pytest.mark.parametrize(("missed", "trusted"), [(3, True), (5, False)])
+async def test_a_chain_without_blocks_looks_like_a_node_without_peers(missed: int, trusted: bool) -> None:
+    """Q14a: three slots may be missed in a row; after five nobody can tell whether the node has seen anybody."""
+    async with simulated_devnet(1, slots_per_epoch=8, start_slot=130) as net, held(net) as world:
+        world.chain.miss(*range(FIRST + 2, FIRST + 2 + missed))
+        await world.until(NEXT + 1.5)
+        if trusted:
+            assert (await ask(world, 1)).witnesses == ("bn1",)
+        else:
+            await nobody_knows(world, 1)
 
 
 @pytest.mark.parametrize("lapse", [cut_off, optimistic])

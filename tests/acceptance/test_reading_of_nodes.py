@@ -100,6 +100,7 @@ async def test_a_fallback_that_is_merely_ahead_takes_nothing_over() -> None:
             assert (await world.calls.attestation_data(slot)).node_id in ("bn1", "bn2")
             # What only the fallback has it is asked for, after them.
             assert (await world.calls.header(slot)).node_id == "bn3"
+            assert world.asked(f"/eth/v1/beacon/headers/{slot}") == {"bn1": 1, "bn2": 1, "bn3": 1}
             await world.until(number + 0.4)
             # The primaries have it, too, by now.
             assert (await world.calls.attestation_data(slot)).node_id in ("bn1", "bn2")
