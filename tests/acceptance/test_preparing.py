@@ -127,6 +127,16 @@ async def test_before_there_is_a_node_it_is_kept() -> None:
         assert [len(told(node)) for node in net] == [1, 1]
 
 
+async def test_before_a_node_has_said_which_chain_it_is_on_it_is_kept() -> None:
+    """Q14, G6: at the start, whoever is known first."""
+    async with simulated_devnet(2, latency=0.2) as net, held(net, ready=0) as nodes:
+        with pytest.raises(NoCandidates, match="its chain is not known yet"):
+            await nodes.prepare_beacon_proposer([preparation(1)])
+        await nodes.wait_ready(2, timeout=30)
+        await anyio.sleep(SLOT)
+        assert [recipients(node) for node in net] == [{1: 1}] * 2
+
+
 async def test_subscriptions_that_are_not_broadcast_go_to_one_node() -> None:
     """Q5: to the best one, the next where it does not take it; what else is told goes to all."""
     async with simulated_devnet(3) as net, held(net, requests={"broadcast": []}) as nodes:
