@@ -293,7 +293,7 @@ class BeaconNodeFallback(
         return self._heads.explain(node_id)
 
     async def wait_ready(self, min_synced: int = 1, timeout: float | None = None) -> None:
-        """Wait until so many nodes are usable: healthy, synced, not optimistic, on our chain.
+        """Wait until so many nodes are usable: checked and healthy, synced, not optimistic, on our chain.
 
         :param timeout: seconds; for ever without one.
         :raises NotReadyInTime: when they are not by then, with what each node lacks.
@@ -319,14 +319,14 @@ class BeaconNodeFallback(
 
     def _wanting(self) -> list[str]:
         """Say of every node that is not usable what it lacks."""
-        ranking = self._heads.cache.book.ranking
-        out = [f"{node_id}: {why_left_out(facts)}" for node_id, facts in ranking.left_out.items()]
-        flaws = [f"{node_id}: {place.flaw}" for node_id, place in ranking.places.items() if place.flaw]
-        return [cut(words) for words in (*flaws, *out)]
+        book = self._heads.cache.book
+        flaws = {n: place.flaw or book.records[n].health.detail for n, place in book.ranking.places.items()}
+        out = {n: why_left_out(facts) for n, facts in book.ranking.left_out.items()}
+        return [cut(f"{n}: {words}") for n, words in (flaws | out).items() if not book.ready(n)]
 
     def _usable(self) -> int:
         book = self._heads.cache.book
-        return sum(book.usable(node_id) for node_id in book.records)
+        return sum(book.ready(node_id) for node_id in book.records)
 
     # --- what is seen
 

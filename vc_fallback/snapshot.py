@@ -37,7 +37,7 @@ def snapshot(heads: HeadMonitor, desk: Desk, preparations: Preparations) -> Stat
     return Status(
         at=desk.clock.unix(now),
         generation=heads.candidates.generation,
-        ready=any(book.usable(node_id) for node_id in book.records),
+        ready=any(book.ready(node_id) for node_id in book.records),
         chain=chain,
         head=head,
         duties=book.active,

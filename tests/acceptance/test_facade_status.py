@@ -14,7 +14,7 @@ from vc_fallback.config import FallbackConfig
 from vc_fallback.fallback import BeaconNodeFallback, NotReadyInTime
 from vc_fallback.node.values.preparations import ProposerPreparation
 from vc_fallback.status import Status
-from vc_fallback.testing import SimulatedNode, simulated_devnet
+from vc_fallback.testing import Delay, SimulatedNode, simulated_devnet
 
 pytestmark = pytest.mark.anyio
 
@@ -107,6 +107,26 @@ async def test_ready_says_what_is_wanting() -> None:
                     await held.calls.wait_ready(3, timeout=timeout)
             await held.calls.wait_ready(1, timeout=0)
             assert anyio.current_time() == began + 20
+
+
+async def test_ready_is_who_has_said_so() -> None:
+    """A node that has not answered a check yet may be syncing: it is not ready for being ours."""
+    async with simulated_devnet(2) as net:
+        for node in net:
+            node.inject(SYNCING, Delay(0.5))
+        net[0].override(SYNCING, is_syncing=True, sync_distance="500", head_slot="1")
+        async with holding(net, ready=0) as held:
+            began = anyio.current_time()
+            with pytest.raises(
+                NotReadyInTime, match=r"0 of 1 nodes are usable after 0\.1 s: bn1: not checked yet; bn2: not"
+            ):
+                await held.calls.wait_ready(1, timeout=0.1)
+            assert not held.calls.status().ready
+            assert await held.version() in (A, B), "they are asked all the same"
+            await held.calls.wait_ready(1, timeout=5)
+            assert anyio.current_time() == pytest.approx(began + 0.5, abs=0.01)
+            with pytest.raises(NotReadyInTime, match="1 of 2 nodes are usable after 5 s: bn1: 126 slots behind"):
+                await held.calls.wait_ready(2, timeout=5)
 
 
 async def test_ready_when_nodes_join_later() -> None:

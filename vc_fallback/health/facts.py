@@ -69,6 +69,16 @@ class HealthFacts:
         place = self.ranking.places.get(node_id)
         return place is not None and place.usable
 
+    def ready(self, node_id: NodeId) -> bool:
+        """Whether a node is known to be usable: it has answered its last check, and nothing speaks against it."""
+        record = self.records.get(node_id)
+        return (
+            record is not None
+            and record.health.checked is not None
+            and not record.health.failed
+            and self.usable(node_id)
+        )
+
     @property
     def too_slow(self) -> float | None:
         """Seconds from which on attestation data takes too long (N3); `None` where that is switched off."""
