@@ -139,6 +139,19 @@ async def test_a_node_that_could_not_hear_it_is_told_again(status: int) -> None:
         assert len(told(net[0])) == 1
 
 
+async def test_a_node_that_is_not_able_for_long_is_told_as_soon_as_it_is() -> None:
+    """Q14: it answers checks and is never away; other nodes are told nothing again for that."""
+    async with simulated_devnet(2) as net, held(net) as nodes:
+        await to_next_slot(nodes)
+        fault = net[1].answer(PROPOSERS, 503)
+        await (await nodes.prepare_beacon_proposer([preparation(1)])).settled()
+        await slots(nodes, 6)
+        fault.remove()
+        await slots(nodes, 2)
+        assert recipients(net[1]) == {1: 1}
+        assert [len(told(node)) for node in net] == [1, 1]
+
+
 async def test_a_node_that_is_left_alone_during_the_call_is_told_when_that_is_over() -> None:
     """Q11, Q14: the rest it asked for it has; the fee recipient it is told all the same."""
     async with simulated_devnet(2) as net, held(net) as nodes:
