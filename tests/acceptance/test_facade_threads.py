@@ -34,7 +34,7 @@ def held(backend: str, count: int = 2) -> Iterator[tuple[BlockingPortal, BeaconN
     before = threading.active_count()
     with (
         start_blocking_portal(backend=backend) as portal,
-        portal.wrap_async_context_manager(simulated_devnet(count, slot_duration=2.0)) as net,
+        portal.wrap_async_context_manager(simulated_devnet(count, slot_duration=60.0)) as net,
         portal.wrap_async_context_manager(BeaconNodeFallback(config_of(net), clock=net.clock)) as nodes,
     ):
         portal.call(nodes.wait_ready, count, 30)
@@ -102,7 +102,7 @@ def test_many_threads_call_at_once(backend: str) -> None:
         assert answers.keys() == set(range(160))
         kinds = Counter(bool(answer) for answer in answers.values())
         assert kinds[True] == 160
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 60
         assert portal.call(lambda: len(nodes._runner._running)) == 0
 
 
@@ -136,7 +136,7 @@ def test_it_is_left_while_threads_are_within_calls(backend: str) -> None:
     ends: list[object] = []
     with (
         start_blocking_portal(backend=backend) as portal,
-        portal.wrap_async_context_manager(simulated_devnet(2, slot_duration=2.0)) as net,
+        portal.wrap_async_context_manager(simulated_devnet(2, slot_duration=60.0)) as net,
     ):
         with portal.wrap_async_context_manager(BeaconNodeFallback(config_of(net), clock=net.clock)) as nodes:
             portal.call(nodes.wait_ready, 2, 30)
@@ -156,7 +156,7 @@ def test_it_is_left_while_threads_are_within_calls(backend: str) -> None:
         left = time.monotonic()
         for thread in asking:
             thread.join(5)
-        assert time.monotonic() - left < 1
+        assert time.monotonic() - left < 5
         assert len(ends) == 8
         assert all(isinstance(end, AllNodesFailed) and "the nodes were left" in str(end) for end in ends), ends
         with pytest.raises(RuntimeError, match="the nodes were left"):
