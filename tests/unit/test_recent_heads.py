@@ -15,14 +15,14 @@ def delivered(slot: int, number: int) -> Delivered:
     return Delivered(head, late=False, reorg=False)
 
 
-def test_a_block_is_of_the_slot_that_was_said_first() -> None:
-    """Q8: blocks do not change; who says so later is mistaken, or lies."""
+def test_a_block_is_of_the_lowest_slot_that_was_said() -> None:
+    """Q8: a node that names a higher one, first or later, has nobody else's data refused."""
     heads = RecentHeads()
     assert heads.slot_of(root(1)) is None
-    heads.saw(Slot(100), root(1))
-    heads.saw(Slot(90), root(1))
-    heads.saw(Slot(100), root(2))
-    assert (heads.slot_of(root(1)), heads.slot_of(root(2))) == (100, 100)
+    for slot in (101, 100, 102):
+        heads.saw(Slot(slot), root(1))
+    heads.saw(Slot(90), root(2))
+    assert (heads.slot_of(root(1)), heads.slot_of(root(2))) == (100, 90)
 
 
 def test_blocks_of_long_ago_are_forgotten() -> None:

@@ -13,7 +13,11 @@ HEADS = 8
 
 
 class RecentHeads:
-    """What was announced of late. A block's slot is what was said of it first: blocks do not change."""
+    """What was announced of late.
+
+    Of a block's slot the lowest counts that was said: data for a block that is above its slot is refused, and one node
+    that is mistaken must not have all others refused.
+    """
 
     def __init__(self) -> None:
         self._slots: dict[Root, Slot] = {}
@@ -21,7 +25,8 @@ class RecentHeads:
 
     def saw(self, slot: Slot, root: Root) -> None:
         """Take a head that a node of ours has shown."""
-        if root not in self._slots:
+        known = self._slots.get(root)
+        if known is None or slot < known:
             self._slots[root] = slot
             if len(self._slots) > BLOCKS:
                 del self._slots[next(iter(self._slots))]
