@@ -65,7 +65,7 @@ async def first_success(
     # taken: a race costs as much as all the rest (measured).
     lead = _Lead(race, runner.scope(), first, began)
     timer = runner.at(min(began + delay(first), end), lead.late)
-    attempt: Attempt[T] | Exception
+    attempt: Attempt[T] | Exception | None = None
     try:
         with lead.scope:
             try:
@@ -88,6 +88,8 @@ async def first_success(
             timer.cancel()
             await lead.join().go_on(attempt)
     finally:
+        # An error leads to this frame by its traceback.
+        attempt = None
         timer.cancel()
         if lead.race is not None:
             await lead.race.close()
@@ -231,6 +233,8 @@ class _Race(Together[T], Generic[T]):
             self._timer.cancel()
         if self._deaf is not None:
             self._deaf()
+            # It leads back here, and only the garbage collector would find it.
+            self._deaf = None
 
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:

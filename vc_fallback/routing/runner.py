@@ -60,7 +60,7 @@ class Beside:
         self, runner: "Runner", function: Function, on_end: Callable[["Beside"], None] | None, deadline: float
     ) -> None:
         self._runner = runner
-        self._function = function
+        self._function: Function | None = function
         self._on_end = on_end
         self._deadline = deadline
         self._scope: anyio.CancelScope | None = None
@@ -86,7 +86,7 @@ class Beside:
     async def run(self) -> None:
         """Run the function. What gets out of it is a cancellation, or for the whole program."""
         try:
-            if not self._cancelled:
+            if not self._cancelled and self._function is not None:
                 with self._runner.scope(deadline=self._deadline) as self._scope:
                     await self._function()
         except Exception:
@@ -100,8 +100,10 @@ class Beside:
             self.over = True
             self.task = None
             self._runner._running.discard(self)  # noqa: SLF001 - one mechanism in two classes
-            if self._on_end is not None:
-                self._on_end(self)
+            # Both lead back here, as a rule, and only the garbage collector would find that.
+            on_end, self._on_end, self._function = self._on_end, None, None
+            if on_end is not None:
+                on_end(self)
             if self._ended is not None:
                 self._ended.set()
 
