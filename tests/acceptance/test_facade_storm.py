@@ -86,11 +86,12 @@ async def _made(call: Call) -> None:
         await call()
 
 
+@pytest.mark.timeout(300)
 async def test_a_thousand_cancelled_calls_leave_nothing(anyio_backend_name: str) -> None:
     """No task, no socket, no slot of a client, no timer; the next call of each way works."""
     chance = random.Random(45)
     ways = ["scope"] if anyio_backend_name == "trio" else ["scope", "task", "timeout"]
-    async with simulated_devnet(3, slot_duration=2.0) as net:
+    async with simulated_devnet(3, slot_duration=60.0) as net:
         await anyio.sleep(0.1)
         before = tasks_now(), descriptors()
         nodes = BeaconNodeFallback(config_of(net), clock=net.clock)
@@ -120,16 +121,16 @@ async def test_a_thousand_cancelled_calls_leave_nothing(anyio_backend_name: str)
             for node in net:
                 node.heal()
             # Publishes that have begun run on to their answers (Q5).
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 while held.tasks():  # noqa: ASYNC110
                     await anyio.sleep(0.02)
             await held.assert_idle()
             assert not nodes._runner.stragglers
             for call in (calls[0], calls[1], calls[3], calls[4], calls[7]):
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     await call()
             await held.assert_idle()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while any(node.connections for node in net):  # noqa: ASYNC110
                 await anyio.sleep(0.02)
         gc.collect()
