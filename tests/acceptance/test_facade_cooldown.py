@@ -47,7 +47,7 @@ async def test_a_node_that_says_429_is_left_alone_for_as_long_as_it_asks(form: s
         assert anyio.current_time() == began, "at once"
         assert held.calls.status().nodes[0].cooling == pytest.approx(rest)
         if rest:
-            assert "bn1 comes last: it is to be left alone for" in held.calls.plan().reason(A)
+            assert "bn1 comes after its equals: it is to be left alone for" in held.calls.plan().reason(A)
             await anyio.sleep_until(began + rest - 0.01)
             assert await held.version() == B
         assert (held.asked(first), held.asked(second)) == (1, 2 if rest else 1)

@@ -86,3 +86,28 @@ def test_a_rest_is_the_longest_that_was_asked_for(cools: list[tuple[float, float
     ends = [at + min(max(seconds, 0.0), LONGEST) for at, seconds, _ in cools]
     assert cooldowns.left(A, now) == pytest.approx(max(0.0, *(end - now for end in ends), 0.0))
     assert cooldowns.asked_for(A, now) <= cooldowns.left(A, now) + 1e-9
+
+
+def test_who_refuses_one_kind_of_requests_is_asked_for_all_others() -> None:
+    """A gateway may keep one route shut (403); two kinds are a refusal of us, and the node is left alone."""
+    cooldowns = Cooldowns()
+    cooldowns.refused(A, "register", 0.0, 300.0)
+    assert cooldowns
+    assert cooldowns.left(A, 1.0, "register") == 299.0
+    assert cooldowns.left(A, 1.0, "attest") == cooldowns.left(A, 1.0) == 0.0
+    cooldowns.refused(A, "register", 10.0, 300.0)
+    assert cooldowns.left(A, 10.0) == 0.0
+    cooldowns.refused(A, "attest", 20.0, 300.0)
+    assert cooldowns.left(A, 20.0) == cooldowns.left(A, 20.0, "publish") == 300.0
+    assert cooldowns.left(A, 320.0, "attest") == cooldowns.left(A, 320.0) == 0.0
+    assert not cooldowns
+
+
+def test_refusals_that_are_over_do_not_count_with_new_ones() -> None:
+    """Once in a while is no refusal of us."""
+    cooldowns = Cooldowns()
+    cooldowns.refused(A, "register", 0.0, 300.0)
+    cooldowns.refused(A, "attest", 301.0, 300.0)
+    assert cooldowns.left(A, 301.0) == 0.0
+    cooldowns.warm(A)
+    assert cooldowns.left(A, 301.0, "attest") == 0.0

@@ -82,7 +82,7 @@ def planned(
         pytest.param({"a": {}, "b": FALLBACK}, {"role": None, "roles": {"a": ATTESTS}}, "ab", id="told to everyone"),
         # cool-down
         pytest.param({"a": {}, "b": {}, "c": {}}, {"cooling": {"a": 2.0}}, "bca", id="Q11: comes last"),
-        pytest.param({"a": {}, "b": UNHEALTHY, "c": {}}, {"cooling": {"a": 2.0}}, "cba", id="Q11: after who is down"),
+        pytest.param({"a": {}, "b": UNHEALTHY, "c": {}}, {"cooling": {"a": 2.0}}, "cab", id="Q11: before who is down"),
         pytest.param({"a": {}, "b": {}}, {"cooling": {"a": 2.0, "b": 1.0}}, "ab", id="Q11: all, as if none"),
         # affinity
         pytest.param({"a": {}, "b": {}, "c": FALLBACK}, {"prefer": "c"}, "cab", id="Q9: comes first"),
@@ -108,7 +108,11 @@ def test_who_is_asked_in_which_order(nodes: dict[str, dict[str, Any]], more: dic
     ("nodes", "more", "reason"),
     [
         ({"a": {}, "b": {}}, {}, "a is 1 of 2: a usable primary"),
-        ({"a": {}, "b": {}}, {"cooling": {"a": 1.5}}, "a comes last: it is to be left alone for 1.5 s; a is 1 of 2"),
+        (
+            {"a": {}, "b": {}},
+            {"cooling": {"a": 1.5}},
+            "a comes after its equals: it is to be left alone for 1.5 s; a is 1 of 2",
+        ),
         ({"b": {}, "a": {}}, {"prefer": "a"}, "a comes first: what is asked for belongs to what it gave; a is 2 of 2"),
         ({"a": ELSEWHERE}, {}, "a is not asked: its genesis is another one"),
         ({"a": {}, "b": {}}, {"roles": {"a": ATTESTS}}, "a is not asked: it has not the role duties"),
@@ -199,16 +203,18 @@ def test_what_holds_of_every_plan(situation: dict[str, Any]) -> None:
     ranking = rank(situation.pop("facts"))
     made = planned(ranking, **situation)
     places, cooling, role = ranking.places, situation["cooling"], situation["role"]
-    rests = [node_id in cooling for node_id in made.nodes]
-    assert rests == sorted(rests), "who is to be left alone comes last"
+    if cooling:
+        others = [node_id for node_id in made.nodes if node_id != made.preferred]
+        kinds = [(0 if places[n].usable else places[n].standing.group, n in cooling) for n in others]
+        assert kinds == sorted(kinds), "who is to be left alone comes after its equals"
     having = [n for n in places if role is None or role in situation["roles"][n]]
     if any(places[node_id].usable for node_id in having):
         assert {*made.nodes} == {*having}
     else:
         assert {*made.nodes} == {*places}, "a role without usable nodes falls back to all others"
     first = made.nodes[0] if made.nodes else None
-    if first is not None and first not in (made.preferred, *cooling) and role is None:
-        assert first == next(n for n in ranking.order if n not in cooling)
+    if first is not None and not cooling and made.preferred is None and role is None:
+        assert first == ranking.order[0]
     if made.preferred is not None:
         place = places[made.preferred]
         assert first == made.preferred == situation["prefer"]

@@ -5,6 +5,9 @@ from vc_fallback.base.types import NodeId
 LONGEST = 600.0
 """Seconds that a node is left alone at most, whatever it asks for: it may name the year 9999."""
 
+REFUSED = 2
+"""Kinds of requests from which on a node that refuses them refuses us: one alone may be what a gateway keeps shut."""
+
 
 class Cooldowns:
     """When each node may be asked again. It costs no health (that counts errors by itself), and it is no verdict: where
@@ -14,10 +17,12 @@ class Cooldowns:
     def __init__(self) -> None:
         self._until: dict[NodeId, float] = {}
         self._asked_until: dict[NodeId, float] = {}
+        self._refused: dict[NodeId, dict[str, float]] = {}
+        """Until when nodes are not to be asked for single kinds of requests."""
 
     def __bool__(self) -> bool:
         """Whether anything is remembered."""
-        return bool(self._until)
+        return bool(self._until or self._refused)
 
     def cool(self, node_id: NodeId, now: float, seconds: float, *, asked: bool = False) -> None:
         """Leave a node alone for so long from now; a longer rest that it has already stays.
@@ -31,20 +36,35 @@ class Cooldowns:
         for untils in (self._until, self._asked_until) if asked else (self._until,):
             untils[node_id] = max(until, untils.get(node_id, until))
 
+    def refused(self, node_id: NodeId, what: str, now: float, seconds: float) -> None:
+        """Ask a node for one kind of requests no more for so long: it has refused one (401, 402, 403). Where it refuses
+        others too it is left alone."""
+        until = now + min(max(seconds, 0.0), LONGEST)
+        kinds = {kind: ends for kind, ends in self._refused.get(node_id, {}).items() if ends > now}
+        self._refused[node_id] = {**kinds, what: until}
+        if len(self._refused[node_id]) >= REFUSED:
+            self.cool(node_id, now, seconds)
+
     def warm(self, node_id: NodeId) -> None:
         """Forget a node: it has left, or is reached in another way."""
-        self._until.pop(node_id, None)
-        self._asked_until.pop(node_id, None)
+        for kept in (self._until, self._asked_until, self._refused):
+            kept.pop(node_id, None)
 
-    def left(self, node_id: NodeId, now: float) -> float:
-        """Return for how many more seconds a node is left alone, 0 where it is not."""
-        until = self._until.get(node_id)
-        if until is None:
-            return 0.0
-        if until <= now:
-            self.warm(node_id)
-            return 0.0
-        return until - now
+    def left(self, node_id: NodeId, now: float, what: str = "") -> float:
+        """Return for how many more seconds a node is left alone, 0 where it is not.
+
+        :param what: a kind of requests, for which alone it may be.
+        """
+        until = self._until.get(node_id, now)
+        kinds = self._refused.get(node_id)
+        if kinds is not None:
+            until = max(until, kinds.get(what, now))
+            if all(ends <= now for ends in kinds.values()):
+                del self._refused[node_id]
+        if self._until.get(node_id, now) <= now:
+            self._until.pop(node_id, None)
+            self._asked_until.pop(node_id, None)
+        return max(0.0, until - now)
 
     def asked_for(self, node_id: NodeId, now: float) -> float:
         """Return for how many more seconds a node has asked to be left alone, 0 where it has not."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from vc_fallback.base.types import NodeId, Role, Tier
 from vc_fallback.decide import rank_words
-from vc_fallback.decide.rank import Group, RankFacts, Ranking
+from vc_fallback.decide.rank import Group, Place, RankFacts, Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Plan:
     :param role: what is asked for; `None` for what every node is told.
     :param nodes: whom to ask, each once.
     :param left_out: who is not asked, and why.
-    :param cooling: for how many seconds nodes are to be left alone: they come last (Q11).
+    :param cooling: for how many seconds nodes are to be left alone: they come after their equals (Q11).
     :param without_role: whether nodes that lack the role serve as well, because no usable one has it (Q14).
     :param preferred: who comes first by affinity (Q9), `None` where nobody does.
     """
@@ -49,7 +49,9 @@ class Plan:
             raise KeyError(node_id)
         words = rank_words.explain(self.ranking, node_id)
         if node_id in self.cooling:
-            return f"{node_id} comes last: it is to be left alone for {self.cooling[node_id]:.3g} s; {words}"
+            return (
+                f"{node_id} comes after its equals: it is to be left alone for {self.cooling[node_id]:.3g} s; {words}"
+            )
         if node_id == self.preferred:
             return f"{node_id} comes first: what is asked for belongs to what it gave; {words}"
         if self.without_role:
@@ -69,9 +71,10 @@ def plan(
     """Plan a request.
 
     Who has the role comes in the given order. Where none of them is usable all nodes come, by the same order: usable
-    ones without the role before those with it that are not (Q14). Nodes that are to be left alone come last (Q11): they
-    are asked where nobody else is left. A preferred node comes first where it answers, as far as is known (Q9): not
-    while it is suspect (N4), and it is not brought in where it has not the role.
+    ones without the role before those with it that are not (Q14). Nodes that are to be left alone come after their
+    equals (Q11): usable ones before those that are not, which would answer for an old head or not at all. A preferred
+    node comes first where it answers, as far as is known (Q9): not while it is suspect (N4), and it is not brought in
+    where it has not the role.
 
     :param order: node ids in the order in which to ask them, the one that has the duties first (N9).
     :param roles: the roles of every node of the list.
@@ -96,11 +99,18 @@ def plan(
         place = places[prefer]
         first = prefer if place.standing.group < Group.NO_ANSWER and not place.facts.suspect else None
     rests: Mapping[NodeId, float] = cooling or {}
-    if rests or first is not None:
-        nodes.sort(key=lambda node_id: (node_id in rests, node_id != first))
+    if rests:
+        nodes.sort(key=lambda node_id: (_kind(places[node_id]), node_id in rests, node_id != first))
     if first in rests:
         first = None
+    if first is not None:
+        nodes.sort(key=lambda node_id: node_id != first)
     return Plan(role, tuple(nodes), left_out, ranking, rests, without_role, first)
+
+
+def _kind(place: Place) -> int:
+    """Say what a node is good for, less is better: usable, answering, not to be reached, put last on purpose."""
+    return 0 if place.usable else int(place.standing.group)
 
 
 def why_left_out(facts: RankFacts) -> str:

@@ -131,7 +131,7 @@ class Desk:
         self.outrun.pop(node_id, None)
         self.publishes.forget(node_id)
 
-    def ended(self, node_id: NodeId, _route: Route, _began: float, at: float, error: NodeError | None) -> None:
+    def ended(self, node_id: NodeId, route: Route, _began: float, at: float, error: NodeError | None) -> None:
         """Take how a request ended, whoever sent it: a node may ask to be left alone (Q11)."""
         if error is None:
             return
@@ -139,4 +139,8 @@ class Desk:
             rest = self.settings.cooldown if error.retry_after is None else error.retry_after
             self.cooldowns.cool(node_id, at, rest, asked=True)
         elif isinstance(error, Unauthorized):
-            self.cooldowns.cool(node_id, at, self.settings.refused_cooldown)
+            rest = self.settings.refused_cooldown
+            self.cooldowns.refused(node_id, f"{route.method} {route.template}", at, rest)
+            if route.inspects:
+                # Who does not even say what it is refuses us.
+                self.cooldowns.cool(node_id, at, rest)

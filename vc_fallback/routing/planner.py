@@ -23,11 +23,12 @@ class Planner:
         self._from: tuple[CandidateList, Ranking, NodeId | None] | None = None
         self._roles: Mapping[NodeId, frozenset[Role]] = {}
 
-    def plan(self, role: Role | None, prefer: NodeId | None = None) -> Plan:
+    def plan(self, role: Role | None, prefer: NodeId | None = None, what: str = "") -> Plan:
         """Plan a request.
 
         :param role: what nodes must be there for; `None` for what every node is told.
         :param prefer: who comes first where it answers (Q9).
+        :param what: the kind of requests, as errors name it: a node may have refused this one alone (Q11).
         """
         listed, book = self._candidates.current, self._book
         ranking, active = book.ranking, book.active
@@ -36,7 +37,7 @@ class Planner:
             self._made.clear()
             self._from = (listed, ranking, active)
             self._roles = {node_id: member.candidate.roles for node_id, member in listed.members.items()}
-        cooling = self._cooling() if self._cooldowns else None
+        cooling = self._cooling(what) if self._cooldowns else None
         if cooling:
             return plan(book.order, ranking, self._roles, role=role, cooling=cooling, prefer=prefer)
         made = self._made.get((role, prefer))
@@ -47,7 +48,7 @@ class Planner:
             made = self._made[role, prefer] = plan(book.order, ranking, self._roles, role=role, prefer=prefer)
         return made
 
-    def _cooling(self) -> dict[NodeId, float]:
+    def _cooling(self, what: str) -> dict[NodeId, float]:
         now = self._clock.now()
-        left = {node_id: self._cooldowns.left(node_id, now) for node_id in self._roles}
+        left = {node_id: self._cooldowns.left(node_id, now, what) for node_id in self._roles}
         return {node_id: seconds for node_id, seconds in left.items() if seconds > 0}

@@ -78,13 +78,13 @@ class Requests:
         :raises NoCandidates: where there is nobody, at the end.
         """
         desk = self._open()
-        plan = desk.planner.plan(role, prefer)
+        plan = desk.planner.plan(role, prefer, what)
         if not plan.nodes and math.isfinite(end):
             news = desk.news.watcher()
             with anyio.CancelScope(deadline=end):
                 while not plan.nodes and not desk.left and desk.expects_nodes:
                     await news.wait()
-                    plan = desk.planner.plan(role, prefer)
+                    plan = desk.planner.plan(role, prefer, what)
         if not plan.nodes:
             raise nobody(what, plan)
         return plan

@@ -21,24 +21,23 @@ class Turns(Requests):
     def _tiers(self, what: str, role: Role, *, besides: Collection[NodeId] = ()) -> list[list[NodeId]]:
         """Return who is asked for a block, in tiers: the next where the one before does not give one.
 
-        Usable nodes come first, then those that answer, and last those that do not or are to be left alone (Q11): what
-        they would make is for an old head, or late. In each of these who has the role comes before who has not (Q14),
-        and primaries before fallbacks.
+        Usable nodes come first, then those that answer, and last those that do not: what they would make is for an old
+        head, or late. In each of these who is to be left alone comes last (Q11), who has the role before who has not
+        (Q14), and primaries before fallbacks.
 
         :param besides: nodes that were asked.
         :raises NoCandidates: where there is nobody.
         """
         desk = self._open()
-        having, all_of_them = desk.planner.plan(role), desk.planner.plan(None)
+        having, all_of_them = desk.planner.plan(role, what=what), desk.planner.plan(None, what=what)
         places, cooling = all_of_them.ranking.places, all_of_them.cooling
         without_role = [node_id for node_id in all_of_them.nodes if node_id not in having.nodes]
-        tiers: dict[tuple[int, bool, bool], list[NodeId]] = {}
+        tiers: dict[tuple[int, bool, bool, bool], list[NodeId]] = {}
         for node_id in (*having.nodes, *without_role):
             if node_id not in besides:
                 place = places[node_id]
-                away = node_id in cooling or not place.facts.answers
-                worth = 2 if away else 0 if place.usable else 1
-                key = (worth, node_id in without_role, place.facts.tier is Tier.FALLBACK)
+                worth = 0 if place.usable else 1 if place.facts.answers else 2
+                key = (worth, node_id in cooling, node_id in without_role, place.facts.tier is Tier.FALLBACK)
                 tiers.setdefault(key, []).append(node_id)
         if not tiers:
             raise nobody(what, all_of_them)
@@ -49,9 +48,9 @@ class Turns(Requests):
     ) -> tuple[Sequence[NodeId], list[Later]]:
         """Return who is sent something at once, and who later.
 
-        At once it goes to all that have the role, but for those to be left alone (Q11) while others are there. These
-        come when nobody has said anything of it for an eighth of a slot, or can; and then those without the role: a
-        role is left without usable nodes when all that have it prove to be away (Q14).
+        At once it goes to all that have the role, but for those to be left alone (Q11) while usable others are there.
+        These come when it was not taken, or nobody has said anything of it for an eighth of a slot; and then those
+        without the role: a role is left without usable nodes when all that have it prove to be away (Q14).
 
         :param role: `None` for what every node is told.
         :param one_by_one: the first alone, and after it one after the other until one takes it.
@@ -59,7 +58,7 @@ class Turns(Requests):
         :raises NoCandidates: where there is nobody.
         """
         desk = self._open()
-        plan = desk.planner.plan(role)
+        plan = desk.planner.plan(role, what=what)
         nodes = [node_id for node_id in plan.nodes if node_id not in besides]
         others = [n for n in desk.planner.plan(None).nodes if n not in plan.nodes and n not in besides] if role else []
         if not nodes and not others:
@@ -70,7 +69,11 @@ class Turns(Requests):
         else:
             ready = [node_id for node_id in nodes if node_id not in plan.cooling]
             cooling = [node_id for node_id in nodes if node_id in plan.cooling]
-            groups = [Later(group, nobody_judged, silence) for group in (ready, cooling) if group]
+            if not plan.usable(ready):
+                at_once = plan.usable(cooling)
+                ready += at_once
+                cooling = [node_id for node_id in cooling if node_id not in at_once]
+            groups = [Later(group, not_all_accepted, silence) for group in (ready, cooling) if group]
         if others:
             groups.append(Later(others, nobody_judged, silence))
         return groups[0].nodes, groups[1:]

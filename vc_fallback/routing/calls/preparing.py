@@ -11,7 +11,7 @@ from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import Epoch, NodeId, Role, Slot, Sourced
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
-from vc_fallback.node.failures import RetryLater, SemanticError, Unreachable
+from vc_fallback.node.failures import RetryLater, SemanticError, Unauthorized, Unreachable
 from vc_fallback.node.routes import Route
 from vc_fallback.node.values.encodings import Encodings
 from vc_fallback.node.values.preparations import (
@@ -259,7 +259,7 @@ class PreparingCalls(Turns):
             end = desk.clock.now() + desk.part(desk.settings.preparation_end)
             try:
                 await self._ask(partial(_tell, tell, items), _what(kind.route), end, node_id)
-            except SemanticError as error:
+            except (SemanticError, Unauthorized) as error:
                 logger.info("%s: %s, told again: %s", node_id, kind.preparation, error.words)
             except NodeError as error:
                 logger.debug("%s: %s, told again: %s", node_id, kind.preparation, error.words)
