@@ -248,7 +248,9 @@ class PreparingCalls(Turns):
         for kind in self._preparations.kinds(desk.clock.now()):
             # Of subscriptions that are not broadcast only the node knows that is asked first.
             meant = not kind.subscribes or "subscriptions" in desk.settings.broadcast or node_id == nodes[0]
-            if meant and kind not in failed and told.get(kind) != self._preparations.news(kind):
+            # What it has just refused it would refuse again (Q11).
+            refused = desk.cooldowns.left(node_id, desk.clock.now(), _what(kind.route)) > 0
+            if meant and not refused and kind not in failed and told.get(kind) != self._preparations.news(kind):
                 return kind
         return None
 
