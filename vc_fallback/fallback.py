@@ -353,6 +353,7 @@ class BeaconNodeFallback(
             now = self._heads.candidates.current.get(node_id)
             if now is not None and now.candidate.connection == connection:
                 self._desk.ended(node_id, route, began, at, error)
+                self._witnesses.ended(node_id, route, at, error)
 
         return ended
 

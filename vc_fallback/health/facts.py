@@ -79,6 +79,15 @@ class HealthFacts:
             and self.usable(node_id)
         )
 
+    def divided(self, node_id: NodeId) -> bool:
+        """Whether a node's chain was another one than that of most, as of the last look. Of two that differ either's
+        is, as nobody knows who is wrong. It may be over with the next block."""
+        return any(
+            node_id in sharing and 2 * len(sharing) <= sum(map(len, split.roots.values()))
+            for split in (*self.consistency.splits, *self._split)
+            for sharing in split.roots.values()
+        )
+
     @property
     def too_slow(self) -> float | None:
         """Seconds from which on attestation data takes too long (N3); `None` where that is switched off."""

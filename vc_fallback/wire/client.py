@@ -90,6 +90,8 @@ class HTTPClient:
         self._origins: dict[str, Origin] = {}
         self._streams = 0
         self._stale_repeats = 0
+        self.reset_at = -math.inf
+        """When, in loop time, a kept connection was last found to be dead: what is there now may be another server."""
         self._closed = False
         # Most requests go to the base URL itself: they look nothing up.
         self._name = url.origin
@@ -261,6 +263,7 @@ class HTTPClient:
         try:
             await connection.exchange(method, parts, collector, deadline=deadline)
         except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+            self.reset_at = connection.now()
             if connection.decoder.started:
                 raise
             if not repeatable:
