@@ -111,3 +111,31 @@ def test_refusals_that_are_over_do_not_count_with_new_ones() -> None:
     assert cooldowns.left(A, 301.0) == 0.0
     cooldowns.warm(A)
     assert cooldowns.left(A, 301.0, "attest") == 0.0
+
+
+def test_who_is_silent_twice_in_a_row_is_asked_for_that_last() -> None:
+    """Once may be an accident; an answer in between begins the count again, and ends the rest."""
+    cooldowns = Cooldowns()
+    cooldowns.silent(A, "duties", 0.0, 96.0)
+    cooldowns.answered(A, "duties")
+    cooldowns.silent(A, "duties", 10.0, 96.0)
+    assert not cooldowns
+    cooldowns.silent(A, "duties", 20.0, 96.0)
+    assert cooldowns.left(A, 20.0, "duties") == 96.0
+    assert cooldowns.left(A, 20.0, "blocks") == cooldowns.left(A, 20.0) == cooldowns.left(B, 20.0, "duties") == 0.0
+    cooldowns.answered(A, "blocks")
+    assert cooldowns.left(A, 21.0, "duties") == 95.0
+    cooldowns.answered(A, "duties")
+    assert not cooldowns
+
+
+def test_a_silence_is_over_by_itself_and_one_more_begins_it_again() -> None:
+    """When it is asked first again and is silent again, that is enough."""
+    cooldowns = Cooldowns()
+    for _ in range(2):
+        cooldowns.silent(A, "duties", 0.0, 96.0)
+    assert cooldowns.left(A, 96.0, "duties") == 0.0
+    cooldowns.silent(A, "duties", 100.0, 96.0)
+    assert cooldowns.left(A, 100.0, "duties") == 96.0
+    cooldowns.warm(A)
+    assert not cooldowns

@@ -5,6 +5,9 @@ from vc_fallback.base.types import NodeId
 LONGEST = 600.0
 """Seconds that a node is left alone at most, whatever it asks for: it may name the year 9999."""
 
+SILENT = 2
+"""Times in a row from which on a node that does not answer a kind of requests is asked for it last."""
+
 REFUSED = 2
 """Kinds of requests from which on a node that refuses them refuses us: one alone may be what a gateway keeps shut."""
 
@@ -18,11 +21,15 @@ class Cooldowns:
         self._until: dict[NodeId, float] = {}
         self._asked_until: dict[NodeId, float] = {}
         self._refused: dict[NodeId, dict[str, float]] = {}
-        """Until when nodes are not to be asked for single kinds of requests."""
+        """Until when nodes are not to be asked for single kinds of requests, as they refused them."""
+        self._silent: dict[NodeId, dict[str, float]] = {}
+        """The same, as they did not answer them."""
+        self._silences: dict[tuple[NodeId, str], int] = {}
+        """How often in a row they did not."""
 
     def __bool__(self) -> bool:
         """Whether anything is remembered."""
-        return bool(self._until or self._refused)
+        return bool(self._until or self._refused or self._silent)
 
     def cool(self, node_id: NodeId, now: float, seconds: float, *, asked: bool = False) -> None:
         """Leave a node alone for so long from now; a longer rest that it has already stays.
@@ -45,10 +52,26 @@ class Cooldowns:
         if len(self._refused[node_id]) >= REFUSED:
             self.cool(node_id, now, seconds)
 
+    def silent(self, node_id: NodeId, what: str, now: float, seconds: float) -> None:
+        """Note that others were faster with a kind of requests than a node that had its time: the second time in a row
+        it is asked for that no more for so long. It may answer everything else, its checks among them."""
+        count = self._silences[node_id, what] = self._silences.get((node_id, what), 0) + 1
+        if count >= SILENT:
+            self._silent.setdefault(node_id, {})[what] = now + seconds
+
+    def answered(self, node_id: NodeId, what: str) -> None:
+        """Note that a node has answered a kind of requests, be it by an error."""
+        if self._silences and self._silences.pop((node_id, what), 0):
+            kinds = self._silent.get(node_id, {})
+            kinds.pop(what, None)
+            if not kinds:
+                self._silent.pop(node_id, None)
+
     def warm(self, node_id: NodeId) -> None:
         """Forget a node: it has left, or is reached in another way."""
-        for kept in (self._until, self._asked_until, self._refused):
+        for kept in (self._until, self._asked_until, self._refused, self._silent):
             kept.pop(node_id, None)
+        self._silences = {key: count for key, count in self._silences.items() if key[0] != node_id}
 
     def left(self, node_id: NodeId, now: float, what: str = "") -> float:
         """Return for how many more seconds a node is left alone, 0 where it is not.
@@ -56,11 +79,12 @@ class Cooldowns:
         :param what: a kind of requests, for which alone it may be.
         """
         until = self._until.get(node_id, now)
-        kinds = self._refused.get(node_id)
-        if kinds is not None:
-            until = max(until, kinds.get(what, now))
-            if all(ends <= now for ends in kinds.values()):
-                del self._refused[node_id]
+        for by_kind in (self._refused, self._silent):
+            kinds = by_kind.get(node_id)
+            if kinds is not None:
+                until = max(until, kinds.get(what, now))
+                if all(ends <= now for ends in kinds.values()):
+                    del by_kind[node_id]
         if self._until.get(node_id, now) <= now:
             self._until.pop(node_id, None)
             self._asked_until.pop(node_id, None)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 
@@ -41,6 +41,10 @@ OUTRUN = 2
 REMOVED = "node removed from the list"
 OTHERWISE = "the node is reached in another way now"
 LEFT = "the nodes were left"
+
+
+SILENCE = 8.0
+"""Slots for which a node that does not answer a kind of requests is asked for it last; then it is tried again."""
 
 
 class Requests:
@@ -133,8 +137,11 @@ class Requests:
         """
         desk = self._open()
         wait = desk.part(desk.settings.duties_next) if delay is None else delay
+        what = f"{route.method} {route.template}"
+        if report is None:
+            report = self._notice_silence(what, wait)
         return await self._first_of(
-            f"{route.method} {route.template}",
+            what,
             role,
             ask,
             end=end,
@@ -143,6 +150,19 @@ class Requests:
             accept=accept,
             report=report,
         )
+
+    def _notice_silence(self, what: str, wait: Delay | float) -> Report[Any]:
+        """Return what notices nodes that do not answer a kind of requests: each would cost its delay every time."""
+        desk = self._open()
+
+        def report(attempt: Attempt[Any]) -> None:
+            node_id = attempt.node_id
+            if not attempt.given_up:
+                desk.cooldowns.answered(node_id, what)
+            elif attempt.duration >= (wait(node_id) if callable(wait) else wait):
+                desk.cooldowns.silent(node_id, what, attempt.ended, desk.part(SILENCE))
+
+        return report
 
     async def _first_of(
         self,
