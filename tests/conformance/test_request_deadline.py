@@ -66,7 +66,7 @@ async def test_what_is_late_is_given_up_and_its_connection_closed(stage: Stage, 
         began = anyio.current_time()
         with pytest.raises(TimeoutError):
             await client.request("GET", "/late", deadline=began + SOON)
-        assert SOON <= anyio.current_time() - began < SOON + 1.0
+        assert SOON <= anyio.current_time() - began < SOON + 5.0
         assert client.statistics().open == 0
         assert client.statistics().in_use == 0
         if kept:
@@ -81,7 +81,7 @@ async def test_it_holds_while_a_connection_is_made() -> None:
         began = anyio.current_time()
         with pytest.raises(TimeoutError):
             await client.request("GET", "/x", connect_timeout=30.0, deadline=began + SOON)
-        assert anyio.current_time() - began < SOON + 1.0
+        assert anyio.current_time() - began < SOON + 5.0
         assert client.statistics().open == 0
         client.close()
 
@@ -139,21 +139,17 @@ async def test_a_deadline_that_is_past_is_past(kept: bool) -> None:
 
 
 async def test_being_cancelled_is_no_time_out() -> None:
-    """Who cancels finds the cancellation, before and at the deadline."""
+    """Who cancels finds the cancellation; whose time is over first, the time-out."""
 
     async def handle(connection: RawConnection) -> None:
         await connection.request()
         await anyio.sleep_forever()
 
     async with serve(handle) as server, client_of(server) as client:
-        for deadline in (SOON / 2, SOON, math.inf):
-            began = anyio.current_time()
+        for deadline in (30.0, math.inf):
             with anyio.move_on_after(SOON) as scope:
-                try:
-                    await client.request("GET", "/x", deadline=began + deadline)
-                except TimeoutError:
-                    # Which of the two is first is not said where they are one.
-                    assert deadline <= SOON
-                    continue
+                await client.request("GET", "/x", deadline=anyio.current_time() + deadline)
             assert scope.cancelled_caught
-            assert deadline >= SOON
+        with anyio.move_on_after(30.0) as scope, pytest.raises(TimeoutError):
+            await client.request("GET", "/x", deadline=anyio.current_time() + SOON)
+        assert not scope.cancel_called
