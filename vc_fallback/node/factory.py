@@ -11,7 +11,7 @@ from vc_fallback.node.caller import Outcomes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.settings import MAINNET_SLOT, WireSettings
 from vc_fallback.wire.client import HTTPClient
-from vc_fallback.wire.dial import Resolver
+from vc_fallback.wire.dial import Resolver, SystemResolver
 from vc_fallback.wire.http import WireLimits
 from vc_fallback.wire.tls import TLSContexts
 
@@ -23,7 +23,7 @@ class NodeFactory:
         self, settings: WireSettings, resolver: Resolver | None, transport: httpx.AsyncBaseTransport | None
     ) -> None:
         self._settings = settings
-        self._resolver = resolver
+        self._resolver = resolver or SystemResolver()
         self._transport = transport
         self._contexts = TLSContexts()
 

@@ -12,7 +12,7 @@ import httpx
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.wire import injected
 from vc_fallback.wire.connection import Connection
-from vc_fallback.wire.dial import Resolver
+from vc_fallback.wire.dial import Resolver, SystemResolver
 from vc_fallback.wire.errors import ClientClosed, StaleConnection
 from vc_fallback.wire.http import Response, StreamSink, WireLimits
 from vc_fallback.wire.keepalive import Origin, Slots
@@ -82,7 +82,7 @@ class HTTPClient:
         self._tls = tls
         self._limits = limits
         self._idle_timeout = idle_timeout
-        self._resolver = resolver
+        self._resolver = resolver or SystemResolver()
         self._transport = transport
         self._slots = Slots(concurrency)
         self._concurrency = concurrency

@@ -1,13 +1,16 @@
 """Dialling: names to addresses, addresses to a connected socket, staggered, clean under cancellation at any point."""
 
 import errno
+import math
 import socket
 import ssl
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import httpx
 
 from vc_fallback.wire.errors import TLSError
@@ -18,6 +21,9 @@ Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 Resolver = Callable[[str, int], Awaitable[Sequence[Address]]]
 """Host and port to addresses, in order of preference; raises `OSError` when the name is not known."""
+
+MOST_QUESTIONS = 2
+"""Questions about one name that may be under way at a time."""
 
 STAGGER = 0.25
 """Seconds until the next address is tried as well (RFC 8305, 8)."""
@@ -39,7 +45,7 @@ async def resolve(host: str, port: int, resolver: Resolver | None = None) -> lis
     if literal is not None:
         return [literal]
     try:
-        found = await (resolver or system_resolver)(host, port)
+        found = await (resolver or SystemResolver())(host, port)
     except OSError as error:
         raise httpx.ConnectError(f"name cannot be resolved ({error.strerror or type(error).__name__})") from None
     if not found:
@@ -47,10 +53,36 @@ async def resolve(host: str, port: int, resolver: Resolver | None = None) -> lis
     return _alternate(found)
 
 
-async def system_resolver(host: str, port: int) -> list[Address]:
-    """Ask the system, in one of the event loop's worker threads."""
-    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [(socket.AddressFamily(family), address) for family, _, _, _, address in found]
+class SystemResolver:
+    """Asks the system, in worker threads of the event loop's own making.
+
+    The system can hang for half a minute over a name, and nobody can take a question back: whoever waits for it goes,
+    and its thread stays. So there are at most two questions about one name at a time, and a name that hangs costs only
+    itself (rule 4): asyncio's own threads, of which a small machine has six, are not used for it.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, deque[None]] = {}
+        self._places = anyio.CapacityLimiter(math.inf)
+
+    async def __call__(self, host: str, port: int) -> list[Address]:
+        """Return the addresses of a host.
+
+        :raises OSError: when the name is not known, or it hangs.
+        """
+        under_way = self._under_way.setdefault(host, deque())
+        if len(under_way) >= MOST_QUESTIONS:
+            raise TimeoutError(errno.ETIMEDOUT, "it is still being looked up")
+        under_way.append(None)
+
+        def ask() -> list[Address]:
+            try:
+                found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            finally:
+                under_way.pop()
+            return [(socket.AddressFamily(family), address) for family, _, _, _, address in found]
+
+        return await anyio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=self._places)
 
 
 async def dial(addresses: Sequence[Address], *, stagger: float = STAGGER) -> socket.socket:
