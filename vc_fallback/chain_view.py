@@ -47,6 +47,11 @@ class ChainOfHeads:
             return None
         return self.cache.ledger.nodes[node_id].stream.state in CONNECTED
 
+    def has_stream(self, node_id: NodeId) -> bool | None:
+        if self.streams(node_id) is None:
+            return None
+        return self.cache.ledger.nodes[node_id].stream.state in (StreamState.OPEN, StreamState.FRESH)
+
     def follows(self, node_id: NodeId) -> bool:
         return bool(self.streams(node_id)) and self.cache.ledger.nodes[node_id].stream.state is not StreamState.STALLED
 

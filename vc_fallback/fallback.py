@@ -30,6 +30,7 @@ from vc_fallback.node.caller import Outcomes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.routes import Route
 from vc_fallback.node.warm import warm
+from vc_fallback.routing.ahead import Ahead
 from vc_fallback.routing.calls.attesting import AttestingCalls
 from vc_fallback.routing.calls.duties import DutyCalls
 from vc_fallback.routing.calls.liveness import LivenessCalls
@@ -108,6 +109,8 @@ class BeaconNodeFallback(
         self._settings = config.requests
         stragglers = config.requests.stragglers
         self._runner = Runner(stragglers=stragglers, at_once=max(1, min(stragglers, config.wire.concurrency) // 2))
+        # Slow relays are not to take the turns of signed messages, nor all that a node is asked at once.
+        self._ahead = Ahead(stragglers=stragglers, at_once=max(1, min(4, config.wire.concurrency // 8)))
         self._preparations = Preparations()
         self._given = {}
         self._highest_source = Epoch(0)
@@ -141,7 +144,7 @@ class BeaconNodeFallback(
             news=self._changed,
         )
         self._witnesses = Witnesses(desk)
-        self._returns = Returns(desk, self._tell_again)
+        self._returns = Returns(desk, self._preparations, self._tell_again)
         try:
             await self._runner.opened.wait()
         except BaseException as error:
@@ -353,6 +356,8 @@ class BeaconNodeFallback(
             now = self._heads.candidates.current.get(node_id)
             if now is not None and now.candidate.connection == connection:
                 self._desk.ended(node_id, route, began, at, error)
+                if self._returns is not None:
+                    self._returns.ended(node_id, error)
                 self._witnesses.ended(node_id, route, at, error)
 
         return ended

@@ -84,7 +84,8 @@ def listing(*nodes: SimulatedNode, fallbacks: Collection[SimulatedNode] = ()) ->
 def assert_few_tasks(facade: BeaconNodeFallback) -> None:
     """What runs beside the caller are stragglers of publishes, and what is told to nodes that came back."""
     runner = facade._runner
-    assert len(runner._running) <= runner.stragglers.total() + len(facade.heads.candidates.current.members)
+    stragglers = runner.stragglers.total() + facade._ahead.under_way
+    assert len(runner._running) <= stragglers + len(facade.heads.candidates.current.members)
 
 
 def node_id(node: SimulatedNode) -> NodeId:

@@ -41,7 +41,7 @@ class Sender(Caller):
         :raises UnsupportedMediaType: when the form the node takes was not given; without a request where that is known.
         """
         limit = self.request_timeout if timeout is None else timeout
-        has_ssz, has_json = _forms(value)
+        has_ssz, has_json = forms(value)
         # Beside SSZ some nodes refuse a request that accepts nothing else (case 57): JSON is asked for, of errors.
         headers = (*ACCEPT_JSON, *headers)
         attempts = 0
@@ -106,7 +106,11 @@ def _outcome(response: Response) -> Publication:
     return Publication.BROADCAST if response.status == 202 else Publication.ACCEPTED
 
 
-def _forms(value: Encodings | Sequence[Encodings]) -> tuple[bool, bool]:
+def forms(value: Encodings | Sequence[Encodings]) -> tuple[bool, bool]:
+    """Return whether one value, or a list, can be sent as SSZ, and as JSON.
+
+    :raises ValueError: for an empty list, and for items that have no form in common.
+    """
     if isinstance(value, Encodings):
         return value.ssz is not None, value.json is not None
     if not value:

@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 
 from vc_fallback.base.types import NodeId
+from vc_fallback.routing.ahead import Bounds
 from vc_fallback.routing.broadcast_result import BroadcastResult, NotPublished, Outcome
 from vc_fallback.routing.delivery import Delivery
 from vc_fallback.routing.outcomes import Report, check
@@ -84,6 +85,7 @@ def start_broadcast(
     runner: Runner,
     items: int = 1,
     later: Sequence[Later] = (),
+    bounds: Bounds | None = None,
     report: Report[Any] | None = None,
     on_settled: OnSettled | None = None,
     what: str = "publish",
@@ -92,11 +94,12 @@ def start_broadcast(
 
     Nothing is raised for what nodes say, nor for what `send` raises: that is logged. Parameters as of `broadcast`.
 
+    :param bounds: of what `send` has turns for by itself; by default it has its turn among signed messages.
     :raises DeadlineExceeded: when the bound is past already: nothing was sent.
     :raises NoCandidates: without nodes.
     """
     check(what, [*nodes, *_all(later)], bound, runner.now())
-    sending = Sends(send, nodes, items, bound, runner, report, on_settled, what, later)
+    sending = Sends(send, nodes, items, bound, runner, report, on_settled, what, later, bounds=bounds)
     sending.begin()
     sending.leave(final=False)
     return sending.result

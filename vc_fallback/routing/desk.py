@@ -48,6 +48,9 @@ class ChainView(Protocol):
     def streams(self, node_id: NodeId) -> bool | None:
         """Whether a node's head stream stands; `None` where it is to have none."""
 
+    def has_stream(self, node_id: NodeId) -> bool | None:
+        """As `streams`; one that the node has not answered yet does not count."""
+
     def follows(self, node_id: NodeId) -> bool:
         """Whether a node has a head stream that stands, and is not stalled."""
 

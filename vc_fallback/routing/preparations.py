@@ -7,6 +7,7 @@ from itertools import count, islice
 from typing import Any
 
 from vc_fallback.base.types import Sourced
+from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.routes import Route
 
@@ -18,13 +19,17 @@ CHUNK = 500
 
 
 class Preparation(StrEnum):
-    """What a node can be told ahead of duties."""
+    """What a node can be told ahead of duties, in the order in which one is told that comes back: whom a block pays is
+    worth the most, and registrations go on to relays, which takes long."""
 
     PROPOSERS = "fee recipients of proposers"
     PREFERENCES = "proposer preferences"
-    REGISTRATIONS = "validator registrations"
     COMMITTEES = "committee subscriptions"
     SYNC_COMMITTEES = "sync committee subscriptions"
+    REGISTRATIONS = "validator registrations"
+
+
+_RANKS = {preparation: rank for rank, preparation in enumerate(Preparation)}
 
 
 Tell = Callable[[BeaconNode, Sequence[Any], float], Awaitable[Sourced[Any]]]
@@ -45,9 +50,18 @@ class Kind:
     forms: tuple[bool, bool] = (False, False)
 
     @property
+    def rank(self) -> int:
+        """Its place in the order of telling, the first 0."""
+        return _RANKS[self.preparation]
+
+    @property
     def subscribes(self) -> bool:
         """Whether it is a subscription, of which the configuration may want one node alone to know (Q5)."""
         return self.preparation in (Preparation.COMMITTEES, Preparation.SYNC_COMMITTEES)
+
+
+PROPOSERS = Kind(Preparation.PROPOSERS, routes.PREPARE_PROPOSERS)
+"""Whom blocks pay."""
 
 
 class Preparations:
@@ -90,6 +104,11 @@ class Preparations:
     def news(self, kind: Kind) -> int:
         """Return a number that is another one when something of a kind was told meanwhile; 0 where nothing is kept."""
         return self._news.get(kind, 0)
+
+    def overtaken(self, kind: Kind, items: Iterable[tuple[Hashable, Any, float]]) -> bool:
+        """Whether there is something newer in the place of all of these."""
+        kept = self._kept.get(kind, {})
+        return all(key in kept and kept[key][0] is not item for key, item, _ in items)
 
     def requests(self, kind: Kind) -> list[tuple[Tell, list[Any]]]:
         """Return what a node has to be told of a kind that knows nothing, in requests of some hundred items."""

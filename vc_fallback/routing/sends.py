@@ -14,6 +14,7 @@ from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import NodeId, Sourced
 from vc_fallback.node.failures import Closed, RequestTimeout
 from vc_fallback.node.values.publication import Publication
+from vc_fallback.routing.ahead import Bounds
 from vc_fallback.routing.broadcast_result import BroadcastResult
 from vc_fallback.routing.delivery import Delivery, Sending
 from vc_fallback.routing.outcomes import Attempt, NotSent, Report, tell
@@ -68,6 +69,7 @@ class Sends:
         *,
         urgent: bool = False,
         earlier: Mapping[NodeId, Delivery] = MappingProxyType({}),
+        bounds: Bounds | None = None,
     ) -> None:
         if items < 1:
             raise ValueError(f"{what}: {items} items are nothing to publish")
@@ -82,6 +84,9 @@ class Sends:
         self._report = report
         self._on_settled = on_settled
         self._urgent = urgent
+        self._bounds: Bounds = runner if bounds is None else bounds
+        self._takes_turns = not urgent and bounds is None
+        """Whether it waits for its turn here, among signed messages."""
         self._tasks: dict[NodeId, Beside] = {}
         self._enough = anyio.Event()
         self._stragglers: set[NodeId] = set()
@@ -101,8 +106,8 @@ class Sends:
             self._timer = self._runner.at(self._runner.now() + self._later[0].silence, self._silent)
         for delivery in [self.result.deliveries[node_id] for node_id in self._group]:
             node_id = delivery.node_id
-            earlier = self._runner.stragglers[node_id]
-            if earlier >= self._runner.most_stragglers and not self._urgent:
+            earlier = self._bounds.stragglers[node_id]
+            if earlier >= self._bounds.most_stragglers and not self._urgent:
                 self._not_sent(delivery, _crowded(earlier))
                 continue
             task = self._runner.start(
@@ -148,15 +153,15 @@ class Sends:
             self._end_groups()
         for node_id in self.result.pending:
             waits = not (self._urgent or self.result.deliveries[node_id].begun)
-            if waits and not self._runner.has_room(node_id):
-                self._crowded_out[node_id] = _crowded(self._runner.stragglers[node_id])
+            if waits and not self._bounds.has_room(node_id):
+                self._crowded_out[node_id] = _crowded(self._bounds.stragglers[node_id])
                 self._tasks[node_id].cancel()
             else:
                 self._straggles(node_id)
 
     def _straggles(self, node_id: NodeId) -> None:
         self._stragglers.add(node_id)
-        self._runner.stragglers[node_id] += 1
+        self._bounds.stragglers[node_id] += 1
 
     def _end_groups(self) -> None:
         self._later.clear()
@@ -215,7 +220,7 @@ class Sends:
             self._ended(delivery, None, answer)
 
     async def _send_in_turn(self, node_id: NodeId, begun: Begun) -> Sourced[Publication] | Sourced[None]:
-        if self._urgent:
+        if not self._takes_turns:
             return await self._send(node_id, begun)
         lane = self._runner.lane(node_id)
         if not lane.take_nowait():
@@ -246,9 +251,10 @@ class Sends:
         elif error is not None:
             delivery.refused_or_failed(error, self.result.items)
         if node_id in self._stragglers:
-            self._runner.stragglers[node_id] -= 1
-            if not self._runner.stragglers[node_id]:
-                del self._runner.stragglers[node_id]
+            stragglers = self._bounds.stragglers
+            stragglers[node_id] -= 1
+            if not stragglers[node_id]:
+                del stragglers[node_id]
         if self._abandoned and delivery.begun:
             logger.info("%s: its caller was cancelled; %s: %s", self.result.what, node_id, delivery.words)
         if self._left:

@@ -1,18 +1,17 @@
 """Telling all nodes what they are to be ready for, off the caller's path, and again those that come back (Q14)."""
 
 import logging
-from collections.abc import Awaitable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
-
-import anyio
 
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import Epoch, NodeId, Role, Slot, Sourced
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
-from vc_fallback.node.failures import RetryLater, SemanticError, Unauthorized, Unreachable
+from vc_fallback.node.failures import SemanticError, Unauthorized
 from vc_fallback.node.routes import Route
+from vc_fallback.node.sending import consensus_version, forms
 from vc_fallback.node.values.encodings import Encodings
 from vc_fallback.node.values.preparations import (
     BeaconCommitteeSelection,
@@ -22,11 +21,12 @@ from vc_fallback.node.values.preparations import (
     SyncCommitteeSubscription,
 )
 from vc_fallback.node.values.publication import Publication
+from vc_fallback.routing.ahead import Ahead
 from vc_fallback.routing.broadcast import start_broadcast
 from vc_fallback.routing.broadcast_result import BroadcastResult
 from vc_fallback.routing.delivery import Sending
-from vc_fallback.routing.outcomes import NoCandidates
-from vc_fallback.routing.preparations import Kind, Preparation, Preparations, Tell
+from vc_fallback.routing.outcomes import NoCandidates, NotSent
+from vc_fallback.routing.preparations import PROPOSERS, Kind, Preparation, Preparations, Tell
 from vc_fallback.routing.returns import Returns
 from vc_fallback.routing.sends import Begun
 from vc_fallback.routing.turns import Turns
@@ -40,8 +40,9 @@ SIGNED_EPOCHS = 2
 """Epochs for which registrations and preferences are kept: nothing of them is decoded, and who signs them does so again
 with each epoch."""
 
-TRIES = 4
-"""How often a node that came back is told, half a slot apart, before it has to come back again."""
+
+class Overtaken(NotSent):
+    """While it waited for its turn at a node, the caller told something newer in the place of all of it."""
 
 
 class PreparingCalls(Turns):
@@ -53,8 +54,10 @@ class PreparingCalls(Turns):
     list is told nobody. `deadline`, in loop time, is when sends are given up.
 
     :raises NoCandidates: there is nobody to tell yet; it is kept, and told to nodes as they come.
+    :raises ValueError: no request can be made of it; it is not kept.
     """
 
+    _ahead: Ahead
     _preparations: Preparations
     _returns: Returns | None
 
@@ -64,7 +67,7 @@ class PreparingCalls(Turns):
         """Say who gets the fees of which validators' blocks, for this epoch and two more."""
         until = self._epochs_from_now(PREPARED_EPOCHS)
         return self._prepare(
-            Kind(Preparation.PROPOSERS, routes.PREPARE_PROPOSERS),
+            PROPOSERS,
             lambda node, items, t: node.prepare_beacon_proposer(items, timeout=t),
             [(one.validator_index, one, until) for one in preparations],
             deadline,
@@ -87,6 +90,7 @@ class PreparingCalls(Turns):
     ) -> BroadcastResult:
         """Publish `SignedProposerPreferences` of proposals to come (Gloas)."""
         until = self._epochs_from_now(SIGNED_EPOCHS)
+        consensus_version(version)
         return self._prepare(
             Kind(Preparation.PREFERENCES, routes.PROPOSER_PREFERENCES, version, _forms(preferences)),
             lambda node, items, t: node.submit_proposer_preferences(items, version, timeout=t),
@@ -176,19 +180,22 @@ class PreparingCalls(Turns):
         try:
             nodes, later = self._in_turn(what, None, one_by_one=one_by_one)
         except NoCandidates:
-            self._not_told(desk.candidates.current.members)
+            self._not_told(desk.candidates.current.members, kind)
             raise
         settled = None
         if not one_by_one:
             # Who is not ours yet, or to be left alone, is told when that is over, and not where nobody else is there.
-            self._not_told([node_id for node_id in desk.candidates.current.members if node_id not in nodes])
-            later, settled = [], self._settled
+            self._not_told([node_id for node_id in desk.candidates.current.members if node_id not in nodes], kind)
+            later, settled = [], partial(self._settled, kind)
 
         async def send(node_id: NodeId, begun: Begun) -> Sourced[Publication]:
             async def telling(node: BeaconNode, timeout: float) -> Sourced[Any]:
                 return await tell(node.telling(begun), values, timeout)
 
-            return await self._ask(telling, what, end, node_id)
+            async with self._ahead.turn(node_id, kind.preparation):
+                if self._preparations.overtaken(kind, items):
+                    raise Overtaken(node_id, what, "told something newer in its place")
+                return await self._ask(telling, what, end, node_id)
 
         return start_broadcast(
             send,
@@ -197,65 +204,30 @@ class PreparingCalls(Turns):
             items=len(values),
             later=later,
             runner=desk.runner,
+            bounds=self._ahead.bounds(kind.preparation),
             on_settled=settled,
             what=what,
         )
 
-    def _settled(self, result: BroadcastResult) -> None:
+    def _settled(self, kind: Kind, result: BroadcastResult) -> None:
         """Have those told again that may not have heard it."""
-        self._not_told([d.node_id for d in result.deliveries.values() if d.state is Sending.FAILED])
+        failed = [d for d in result.deliveries.values() if d.state is Sending.FAILED]
+        self._not_told([d.node_id for d in failed if not isinstance(d.error, Overtaken)], kind)
 
-    def _not_told(self, nodes: Iterable[NodeId]) -> None:
+    def _not_told(self, nodes: Iterable[NodeId], kind: Kind) -> None:
         if self._returns is not None:
             for node_id in nodes:
-                self._returns.not_told(node_id)
+                self._returns.not_told(node_id, kind)
 
-    async def _tell_again(self, node_id: NodeId) -> bool:
-        """Tell a node that has come back all that is kept; return whether there is no more to be done about it.
+    async def _tell_again(self, node_id: NodeId, kind: Kind) -> NodeError | None:
+        """Tell a node all that is kept of a kind; return what it failed at. What it refuses it would refuse again.
 
-        Each request has what is kept when it is made, and what is told by the caller meanwhile is told again after it:
-        a node never ends with the older of two fee recipients. That it refuses something, or fails at it, is no reason
-        not to tell it the rest. What it fails at is told again a few times; it may fail at it for ever. A node that
-        cannot be reached, or is not able yet, is to be told as soon as it is.
+        What the caller tells meanwhile has its turn after it: a node never ends with the older of two fee recipients.
         """
-        desk = self._open()
-        told: dict[Kind, int] = {}
-        able = True
-        for tries_left in reversed(range(TRIES)):
-            able, failed = True, set[Kind]()
-            while able and (kind := self._to_be_told(node_id, told, failed)) is not None:
-                news = self._preparations.news(kind)
-                problem = await self._tell_node(node_id, kind)
-                if problem is None:
-                    told[kind] = news
-                else:
-                    failed.add(kind)
-                    able = not isinstance(problem, (Unreachable, RetryLater))
-            if node_id not in desk.planner.plan(None).nodes or desk.cooldowns.left(node_id, desk.clock.now()) > 0:
-                return False
-            if not failed:
-                return True
-            if tries_left:
-                await anyio.sleep(desk.part(0.5))
-        return able
+        async with self._ahead.turn(node_id, kind.preparation):
+            return await self._tell_all(node_id, kind)
 
-    def _to_be_told(self, node_id: NodeId, told: Mapping[Kind, int], failed: Collection[Kind]) -> Kind | None:
-        """Return a kind of which a node does not know all that is kept, if there is one."""
-        desk = self._open()
-        nodes = desk.planner.plan(None).nodes
-        if node_id not in nodes:
-            return None
-        for kind in self._preparations.kinds(desk.clock.now()):
-            # Of subscriptions that are not broadcast only the node knows that is asked first.
-            meant = not kind.subscribes or "subscriptions" in desk.settings.broadcast or node_id == nodes[0]
-            # What it has just refused it would refuse again (Q11).
-            refused = desk.cooldowns.left(node_id, desk.clock.now(), _what(kind.route)) > 0
-            if meant and not refused and kind not in failed and told.get(kind) != self._preparations.news(kind):
-                return kind
-        return None
-
-    async def _tell_node(self, node_id: NodeId, kind: Kind) -> NodeError | None:
-        """Tell a node all that is kept of a kind; return what it failed at. What it refuses it would refuse again."""
+    async def _tell_all(self, node_id: NodeId, kind: Kind) -> NodeError | None:
         desk = self._open()
         for tell, items in self._preparations.requests(kind):
             end = desk.clock.now() + desk.part(desk.settings.preparation_end)
@@ -266,6 +238,9 @@ class PreparingCalls(Turns):
             except NodeError as error:
                 logger.debug("%s: %s, told again: %s", node_id, kind.preparation, error.words)
                 return error
+            except ValueError:
+                # No request can be made of it, to no node: the rest is told all the same.
+                logger.warning("%s: %s cannot be told again", node_id, kind.preparation, exc_info=True)
         return None
 
 
@@ -278,4 +253,8 @@ def _what(route: Route) -> str:
 
 
 def _forms(values: Sequence[Encodings]) -> tuple[bool, bool]:
-    return all(value.ssz is not None for value in values), all(value.json is not None for value in values)
+    """Return the forms that a list can be sent in.
+
+    :raises ValueError: for none: what no request can be made of is not kept.
+    """
+    return forms(values) if values else (False, False)
