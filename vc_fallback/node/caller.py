@@ -197,6 +197,7 @@ class Caller:
                 connect_timeout=self.connect_timeout,
                 begun=self.begun,
                 deadline=deadline,
+                patient=route.patient,
             )
         except TimeoutError:
             return None

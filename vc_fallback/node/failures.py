@@ -41,6 +41,12 @@ class Closed(Unreachable):
     blames_node: ClassVar[bool] = False
 
 
+class Crowded(Unreachable):
+    """Too many requests of our own were under way to the node: it was not asked in time."""
+
+    blames_node: ClassVar[bool] = False
+
+
 class Malformed(NodeError):
     """An answer that follows neither HTTP nor the Beacon API."""
 

@@ -18,6 +18,7 @@ class Route:
     :param inspects: whether it is asked to learn what the node is: of quarantined nodes too, and of those that seemed
         not to have it.
     :param until: the last fork in which the route has a meaning, empty where there is none such.
+    :param patient: whether it may wait behind what is due within seconds, where a node is asked much at once.
     """
 
     operation: str
@@ -27,16 +28,32 @@ class Route:
     ssz: bool = False
     inspects: bool = False
     until: str = ""
+    patient: bool = False
 
 
 def _get(
-    operation: str, template: str, *, absent: bool = False, ssz: bool = False, inspects: bool = False, until: str = ""
+    operation: str,
+    template: str,
+    *,
+    absent: bool = False,
+    ssz: bool = False,
+    inspects: bool = False,
+    until: str = "",
+    patient: bool = False,
 ) -> Route:
-    return Route(operation, "GET", template, absent=absent, ssz=ssz, inspects=inspects, until=until)
+    return Route(operation, "GET", template, absent, ssz, inspects, until, patient)
 
 
-def _post(operation: str, template: str, *, absent: bool = False, ssz: bool = False, until: str = "") -> Route:
-    return Route(operation, "POST", template, absent=absent, ssz=ssz, until=until)
+def _post(
+    operation: str,
+    template: str,
+    *,
+    absent: bool = False,
+    ssz: bool = False,
+    until: str = "",
+    patient: bool = False,
+) -> Route:
+    return Route(operation, "POST", template, absent, ssz, False, until, patient)
 
 
 # What the node is.
@@ -56,26 +73,40 @@ HEADER = _get("getBlockHeader", "/eth/v1/beacon/headers/{block_id}", absent=True
 # The definition lists no 404 here; nodes answer with it for a slot without a block (prysm#13175).
 HEADERS = _get("getBlockHeaders", "/eth/v1/beacon/headers", absent=True, inspects=True)
 BLOCK_ROOT = _get("getBlockRoot", "/eth/v1/beacon/blocks/{block_id}/root", absent=True, inspects=True)
-BLOCK = _get("getBlockV2", "/eth/v2/beacon/blocks/{block_id}", absent=True, ssz=True)
-BLINDED_BLOCK = _get("getBlindedBlock", "/eth/v1/beacon/blinded_blocks/{block_id}", absent=True, ssz=True)
-BLOBS = _get("getBlobs", "/eth/v1/beacon/blobs/{block_id}", absent=True, ssz=True)
+BLOCK = _get("getBlockV2", "/eth/v2/beacon/blocks/{block_id}", absent=True, ssz=True, patient=True)
+BLINDED_BLOCK = _get("getBlindedBlock", "/eth/v1/beacon/blinded_blocks/{block_id}", absent=True, ssz=True, patient=True)
+BLOBS = _get("getBlobs", "/eth/v1/beacon/blobs/{block_id}", absent=True, ssz=True, patient=True)
 
 # States.
-STATE_ROOT = _get("getStateRoot", "/eth/v1/beacon/states/{state_id}/root", absent=True)
-STATE_FORK = _get("getStateFork", "/eth/v1/beacon/states/{state_id}/fork", absent=True)
-FINALITY = _get("getStateFinalityCheckpoints", "/eth/v1/beacon/states/{state_id}/finality_checkpoints", absent=True)
-VALIDATORS = _post("postStateValidators", "/eth/v1/beacon/states/{state_id}/validators", absent=True)
-VALIDATORS_GET = _get("getStateValidators", "/eth/v1/beacon/states/{state_id}/validators", absent=True)
-VALIDATOR = _get("getStateValidator", "/eth/v1/beacon/states/{state_id}/validators/{validator_id}", absent=True)
+STATE_ROOT = _get("getStateRoot", "/eth/v1/beacon/states/{state_id}/root", absent=True, patient=True)
+STATE_FORK = _get("getStateFork", "/eth/v1/beacon/states/{state_id}/fork", absent=True, patient=True)
+FINALITY = _get(
+    "getStateFinalityCheckpoints", "/eth/v1/beacon/states/{state_id}/finality_checkpoints", absent=True, patient=True
+)
+VALIDATORS = _post("postStateValidators", "/eth/v1/beacon/states/{state_id}/validators", absent=True, patient=True)
+VALIDATORS_GET = _get("getStateValidators", "/eth/v1/beacon/states/{state_id}/validators", absent=True, patient=True)
+VALIDATOR = _get(
+    "getStateValidator", "/eth/v1/beacon/states/{state_id}/validators/{validator_id}", absent=True, patient=True
+)
 BALANCES = _post(
-    "postStateValidatorBalances", "/eth/v1/beacon/states/{state_id}/validator_balances", absent=True, ssz=True
+    "postStateValidatorBalances",
+    "/eth/v1/beacon/states/{state_id}/validator_balances",
+    absent=True,
+    ssz=True,
+    patient=True,
 )
 BALANCES_GET = _get(
-    "getStateValidatorBalances", "/eth/v1/beacon/states/{state_id}/validator_balances", absent=True, ssz=True
+    "getStateValidatorBalances",
+    "/eth/v1/beacon/states/{state_id}/validator_balances",
+    absent=True,
+    ssz=True,
+    patient=True,
 )
-COMMITTEES = _get("getEpochCommittees", "/eth/v1/beacon/states/{state_id}/committees", absent=True)
-SYNC_COMMITTEES = _get("getEpochSyncCommittees", "/eth/v1/beacon/states/{state_id}/sync_committees", absent=True)
-RANDAO = _get("getStateRandao", "/eth/v1/beacon/states/{state_id}/randao", absent=True)
+COMMITTEES = _get("getEpochCommittees", "/eth/v1/beacon/states/{state_id}/committees", absent=True, patient=True)
+SYNC_COMMITTEES = _get(
+    "getEpochSyncCommittees", "/eth/v1/beacon/states/{state_id}/sync_committees", absent=True, patient=True
+)
+RANDAO = _get("getStateRandao", "/eth/v1/beacon/states/{state_id}/randao", absent=True, patient=True)
 
 # Duties.
 ATTESTER_DUTIES = _post("getAttesterDuties", "/eth/v1/validator/duties/attester/{epoch}")
@@ -83,7 +114,7 @@ PROPOSER_DUTIES = _get("getProposerDutiesV2", "/eth/v2/validator/duties/proposer
 PROPOSER_DUTIES_V1 = _get("getProposerDuties", "/eth/v1/validator/duties/proposer/{epoch}")
 SYNC_DUTIES = _post("getSyncCommitteeDuties", "/eth/v1/validator/duties/sync/{epoch}")
 PTC_DUTIES = _post("getPtcDuties", "/eth/v1/validator/duties/ptc/{epoch}")
-LIVENESS = _post("getLiveness", "/eth/v1/validator/liveness/{epoch}")
+LIVENESS = _post("getLiveness", "/eth/v1/validator/liveness/{epoch}", patient=True)
 
 # What is signed.
 ATTESTATION_DATA = _get("produceAttestationData", "/eth/v1/validator/attestation_data", ssz=True)
@@ -129,13 +160,17 @@ PUBLISH_ATTESTER_SLASHING_V1 = _post(
 PUBLISH_PROPOSER_SLASHING = _post("submitPoolProposerSlashings", "/eth/v1/beacon/pool/proposer_slashings")
 
 # Preparations.
-SUBSCRIBE_COMMITTEES = _post("prepareBeaconCommitteeSubnet", "/eth/v1/validator/beacon_committee_subscriptions")
-SUBSCRIBE_SYNC_COMMITTEES = _post("prepareSyncCommitteeSubnets", "/eth/v1/validator/sync_committee_subscriptions")
+SUBSCRIBE_COMMITTEES = _post(
+    "prepareBeaconCommitteeSubnet", "/eth/v1/validator/beacon_committee_subscriptions", patient=True
+)
+SUBSCRIBE_SYNC_COMMITTEES = _post(
+    "prepareSyncCommitteeSubnets", "/eth/v1/validator/sync_committee_subscriptions", patient=True
+)
 COMMITTEE_SELECTIONS = _post("submitBeaconCommitteeSelections", "/eth/v1/validator/beacon_committee_selections")
 SYNC_SELECTIONS = _post("submitSyncCommitteeSelections", "/eth/v1/validator/sync_committee_selections")
-PREPARE_PROPOSERS = _post("prepareBeaconProposer", "/eth/v1/validator/prepare_beacon_proposer")
-REGISTER_VALIDATORS = _post("registerValidator", "/eth/v1/validator/register_validator")
-PROPOSER_PREFERENCES = _post("submitProposerPreferences", "/eth/v1/validator/proposer_preferences")
+PREPARE_PROPOSERS = _post("prepareBeaconProposer", "/eth/v1/validator/prepare_beacon_proposer", patient=True)
+REGISTER_VALIDATORS = _post("registerValidator", "/eth/v1/validator/register_validator", patient=True)
+PROPOSER_PREFERENCES = _post("submitProposerPreferences", "/eth/v1/validator/proposer_preferences", patient=True)
 
 EVENTS = _get("eventstream", "/eth/v1/events", inspects=True)
 

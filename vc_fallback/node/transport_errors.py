@@ -12,6 +12,7 @@ _MEANINGS: tuple[tuple[type[httpx.TransportError], type[NodeError]], ...] = (
     (wire.ClientClosed, failures.Closed),
     (wire.TLSError, failures.InsecureConnection),
     (httpx.ConnectTimeout, failures.ConnectTimeout),
+    (httpx.PoolTimeout, failures.Crowded),
     (httpx.TimeoutException, failures.RequestTimeout),
     (httpx.ConnectError, failures.ConnectError),
     (wire.LimitExceeded, failures.AnswerTooLarge),

@@ -71,6 +71,7 @@ class HTTPClient:
         :param headers: sent with every request and stream; user-info of the URL is sent as `Authorization`.
         :param tls: context for https, shared by clients of equal settings; made when needed where it is not given.
         :param concurrency: how many requests run at once; more wait, first come first served. Streams are not counted.
+            A quarter is kept for those that are not patient.
         :param idle_timeout: seconds after which a kept connection is not used any more.
         :param resolver: names to addresses; the system's by default. IP literals never need one.
         :param transport: used in the place of our own connections; it is the caller's to close.
@@ -84,7 +85,7 @@ class HTTPClient:
         self._idle_timeout = idle_timeout
         self._resolver = resolver or SystemResolver()
         self._transport = transport
-        self._slots = Slots(concurrency)
+        self._slots = Slots(concurrency, reserve=concurrency // 4)
         self._concurrency = concurrency
         self._writers: dict[str, RequestWriter] = {}
         self._origins: dict[str, Origin] = {}
@@ -110,6 +111,7 @@ class HTTPClient:
         connect_timeout: float = 1.0,
         begun: Callable[[], None] | None = None,
         deadline: float = math.inf,
+        patient: bool = False,
     ) -> Response:
         """Send a request and read its response whole.
 
@@ -121,7 +123,9 @@ class HTTPClient:
             waits for a slot or for a connection has not begun (Q5). An injected transport does not say when it writes:
             it is called before the request is handed over.
         :param deadline: moment in loop time. It costs a sixth of what a cancel scope around the call does.
+        :param patient: waits behind all others for a slot, and leaves a quarter of the slots to them.
         :raises TimeoutError: when there is no response by then.
+        :raises httpx.PoolTimeout: when there was no slot by then: nothing was sent.
         :raises httpx.LocalProtocolError: for what cannot be sent; nothing was.
         :raises httpx.ConnectTimeout, httpx.ConnectError: no connection; `TLSError` and `CertificateError` among them.
         :raises httpx.TransportError: what else went wrong; see `vc_fallback.wire.errors`.
@@ -131,8 +135,11 @@ class HTTPClient:
         if repeatable is None:
             repeatable = method in _REPEATABLE
         slots = self._slots
-        if not slots.take_nowait():
-            await _until(deadline, slots.take)
+        if not slots.take_nowait(patient=patient):
+            try:
+                await _until(deadline, lambda: slots.take(patient=patient))
+            except TimeoutError:
+                raise httpx.PoolTimeout("too many requests of our own are under way to it") from None
         try:
             response = await self._request(place, method, headers, body, repeatable, connect_timeout, begun, deadline)
             for _ in range(MOST):

@@ -18,45 +18,54 @@ from vc_fallback.wire.tls import TLSSession
 
 
 class Slots:
-    """A bound on concurrency, first come first served. Costs nothing while there is room; no cancel loses a slot."""
+    """A bound on concurrency, first come first served. Costs nothing while there is room; no cancel loses a slot.
 
-    def __init__(self, count: int) -> None:
+    :param reserve: how many slots only those have who are not patient; they also go before who is.
+    """
+
+    def __init__(self, count: int, reserve: int = 0) -> None:
         self.free = count
+        self._reserve = reserve
         self._waiting: deque[_Waiter] = deque()
+        self._patient: deque[_Waiter] = deque()
 
     @property
     def waiting(self) -> int:
         """How many callers wait."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._patient)
 
-    def take_nowait(self) -> bool:
-        """Take a slot if one is free (then nobody waits)."""
-        if self.free:
+    def take_nowait(self, *, patient: bool = False) -> bool:
+        """Take a slot if one is free for such a caller (then no such caller waits)."""
+        if self.free > (self._reserve if patient else 0):
             self.free -= 1
             return True
         return False
 
-    async def take(self) -> None:
+    async def take(self, *, patient: bool = False) -> None:
         """Wait for a slot."""
+        waiting = self._patient if patient else self._waiting
         waiter = _Waiter()
-        self._waiting.append(waiter)
+        waiting.append(waiter)
         try:
             await waiter.event.wait()
         except BaseException:
             if waiter.granted:
                 self.give()
             else:
-                self._waiting.remove(waiter)
+                waiting.remove(waiter)
             raise
 
     def give(self) -> None:
         """Give a slot back: to who waits longest, if anybody does."""
         if self._waiting:
             waiter = self._waiting.popleft()
-            waiter.granted = True
-            waiter.event.set()
+        elif self._patient and self.free >= self._reserve:
+            waiter = self._patient.popleft()
         else:
             self.free += 1
+            return
+        waiter.granted = True
+        waiter.event.set()
 
 
 class _Waiter:
