@@ -25,6 +25,7 @@ async def best(
     runner: Runner,
     min_improvement: float = 0.0,
     accept: Accept[T] | None = None,
+    lowered: Callable[[NodeId], bool] | None = None,
     report: Report[T] | None = None,
     what: str = "request",
 ) -> Sourced[T]:
@@ -42,6 +43,8 @@ async def best(
         before it have failed.
     :param min_improvement: by which part of its score the answer of the first node, of those that answered, has to be
         exceeded for it to be left; 0.05 is 5 %. Equal scores go to the node that comes first.
+    :param lowered: whether an answer of a node, as of now, is worth less than any other, whatever its score: it is not
+        compared, and taken where nothing else is there by the soft deadline, or when nothing else can come any more.
     :raises NotFound: when that is what all say who can be asked.
     :raises AllNodesFailed: when all failed otherwise.
     :raises DeadlineExceeded: when the time was over first, or is already.
@@ -51,7 +54,7 @@ async def best(
     nodes = [node_id for tier in tiers for node_id in tier]
     check(what, nodes, end, runner.now())
     tiers = [tier for tier in tiers if tier]
-    choice = _Choice(op, tiers, nodes, min(end, soft), score, min_improvement, accept, report, runner, what)
+    choice = _Choice(op, tiers, nodes, min(end, soft), score, min_improvement, accept, lowered, report, runner, what)
     await choice.run(end, choice.begin)
     attempts = [*choice.attempts.values()]
     # The end may be before the soft deadline: what has come until then counts.
@@ -73,6 +76,7 @@ class _Choice(Together[T], Generic[T]):
         score: Score[T] | None,
         min_improvement: float,
         accept: Accept[T] | None,
+        lowered: Callable[[NodeId], bool] | None,
         report: Report[T] | None,
         runner: Runner,
         what: str,
@@ -84,6 +88,7 @@ class _Choice(Together[T], Generic[T]):
         self._soft = soft
         self._score = score
         self._min_improvement = min_improvement
+        self._lowered = lowered
         self._late = False
         self._collects = 0.0
         self._under_way = 0
@@ -134,8 +139,10 @@ class _Choice(Together[T], Generic[T]):
         """Whether an answer is there that none of those under way would go before."""
         for node_id in self._asked:
             attempt = self.attempts.get(node_id)
-            if attempt is None or (attempt.answer is not None and attempt.doubt is None):
-                return attempt is not None
+            if attempt is None:
+                return False
+            if attempt.answer is not None and attempt.doubt is None and not self._is_lowered(node_id):
+                return True
         return False
 
     def _wait_for_answers(self, until: float) -> None:
@@ -150,16 +157,24 @@ class _Choice(Together[T], Generic[T]):
 
     def _decide(self) -> None:
         if not self.over:
-            self.chosen = self.best_so_far()
+            self.chosen = self.best_so_far(lowered=self._late or not (self._under_way or self._tiers))
             self.over = self.chosen is not None
 
     def _decided(self) -> bool:
         return self.over
 
-    def best_so_far(self) -> Sourced[T] | None:
-        """Return the best of what has come, if anything has."""
+    def _is_lowered(self, node_id: NodeId) -> bool:
+        return self._lowered is not None and self._lowered(node_id)
+
+    def best_so_far(self, *, lowered: bool = True) -> Sourced[T] | None:
+        """Return the best of what has come, if anything has.
+
+        :param lowered: whether what is lowered counts where nothing else is there.
+        """
         answers = {a.node_id: a.answer for a in self.attempts.values() if a.answer is not None and a.doubt is None}
-        in_order = [answers[node_id] for node_id in sorted(answers, key=self._rank.__getitem__)]
+        ranked = sorted(answers, key=self._rank.__getitem__)
+        sound = [node_id for node_id in ranked if not self._is_lowered(node_id)]
+        in_order = [answers[node_id] for node_id in sound or (ranked if lowered else ())]
         if self._score is None or len(in_order) < 2:
             return next(iter(in_order), None)
         return self._best(in_order, self._score)

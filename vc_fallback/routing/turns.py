@@ -23,7 +23,7 @@ class Turns(Requests):
 
         Usable nodes come first, then those that answer, and last those that do not: what they would make is for an old
         head, or late. In each of these who is to be left alone comes last (Q11), who has the role before who has not
-        (Q14), and primaries before fallbacks.
+        (Q14), who is on the delivered head before who is on another one, and primaries before fallbacks.
 
         :param besides: nodes that were asked.
         :raises NoCandidates: where there is nobody.
@@ -32,16 +32,26 @@ class Turns(Requests):
         having, all_of_them = desk.planner.plan(role, what=what), desk.planner.plan(None, what=what)
         places, cooling = all_of_them.ranking.places, all_of_them.cooling
         without_role = [node_id for node_id in all_of_them.nodes if node_id not in having.nodes]
-        tiers: dict[tuple[int, bool, bool, bool], list[NodeId]] = {}
+        tiers: dict[tuple[int, bool, bool, int, bool], list[NodeId]] = {}
         for node_id in (*having.nodes, *without_role):
             if node_id not in besides:
                 place = places[node_id]
                 worth = 0 if place.usable else 1 if place.facts.answers else 2
-                key = (worth, node_id in cooling, node_id in without_role, place.facts.tier is Tier.FALLBACK)
+                off = 2 if place.facts.inconsistent else int(self._elsewhere(node_id))
+                key = (worth, node_id in cooling, node_id in without_role, off, place.facts.tier is Tier.FALLBACK)
                 tiers.setdefault(key, []).append(node_id)
         if not tiers:
             raise nobody(what, all_of_them)
         return [tiers[key] for key in sorted(tiers)]
+
+    def _elsewhere(self, node_id: NodeId) -> bool:
+        """Whether a node's head is another one than the delivered head now: an older one, or of another branch. Of a
+        node whose stream does not stand, or is stalled, nobody knows its head."""
+        desk = self._open()
+        latest, own = desk.chain.latest_head(), desk.chain.head_of(node_id)
+        if latest is None or own is None or own.root == latest.root:
+            return False
+        return desk.chain.follows(node_id)
 
     def _in_turn(
         self, what: str, role: Role | None, *, one_by_one: bool = False, besides: Collection[NodeId] = ()

@@ -1,5 +1,6 @@
 """Blocks to be signed: the best that primaries make in time, else the first (Q2, Q7)."""
 
+from collections.abc import Collection
 from functools import partial
 from typing import Literal
 
@@ -35,10 +36,12 @@ class ProposingCalls(Turns):
 
         `best` asks all usable primaries with role `proposal`, collects for 1/8 of a slot, and takes the block with the
         highest value, consensus and execution together; one whose value is not known loses to all that are. Fallbacks
-        are asked where all of these fail, and as well where none has answered by then. After them, and as late again,
-        come usable nodes without the role, and those that are not usable, whose block may be for an old head, whatever
-        they say that it is worth: values are compared within a tier only, a node declares them itself. From Gloas on no
-        node says what the payload is worth: of those that are asked the first by rank is taken, as soon as it is there.
+        are asked where all of these fail, and as well where none has answered by then. Nodes whose head is another one
+        than the delivered head come after those, as fallbacks do, and last those that are inconsistent (N3): their
+        blocks would be for an old head, or for another branch, and may be worth more for just that. After them, as late
+        again, come usable nodes without the role, and those that are not usable, whatever they say that it is worth:
+        values are compared within a tier only, a node declares them itself. From Gloas on no node says what the payload
+        is worth: of those that are asked the first by rank is taken, as soon as it is there.
         `first` asks one node after the other, in the same order.
 
         The signed block goes to :meth:`publish_block`, or with `producer=answer.node_id` to `publish_blinded_block`.
@@ -78,6 +81,7 @@ class ProposingCalls(Turns):
         await self._plan(what, None, end)
         while True:
             tiers = self._tiers(what, Role.PROPOSAL, besides=done)
+            moved = partial(self._has_moved, frozenset(n for tier in tiers for n in tier if self._elsewhere(n)))
             try:
                 if first:
                     nodes = [node_id for tier in tiers for node_id in tier]
@@ -93,6 +97,7 @@ class ProposingCalls(Turns):
                     runner=desk.runner,
                     min_improvement=settings.block_min_improvement,
                     accept=accept,
+                    lowered=moved,
                     what=what,
                 )
             except AllNodesFailed as error:
@@ -130,6 +135,10 @@ class ProposingCalls(Turns):
             lambda node, t: node.execution_payload_bid(slot, builder_index, timeout=t),
             end=self._end(desk.settings.duties_end, None, deadline),
         )
+
+    def _has_moved(self, elsewhere: Collection[NodeId], node_id: NodeId) -> bool:
+        """Whether a node that was on the delivered head when it was asked, not among those elsewhere, is so no more."""
+        return node_id not in elsewhere and self._elsewhere(node_id)
 
 
 def _value(answer: Sourced[ProducedBlock]) -> float | None:
