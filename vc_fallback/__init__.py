@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         ConnectError,
         ConnectionLost,
         ConnectTimeout,
+        Crowded,
         FutureSlot,
         InsecureConnection,
         ItemFailure,
@@ -222,6 +223,7 @@ __all__ = [
     "ConnectTimeout",
     "ConnectionLost",
     "ContributionAndProof",
+    "Crowded",
     "DeadlineExceeded",
     "Delivered",
     "Delivery",
@@ -389,10 +391,10 @@ _HOMES = {
         "vc_fallback.node.capabilities": "Capabilities Lack",
         "vc_fallback.node.client": "BeaconNode",
         "vc_fallback.node.failures": """
-            AlreadyKnown AnswerTooLarge BadRequest Closed ConnectError ConnectTimeout ConnectionLost FutureSlot
-            InsecureConnection ItemFailure Malformed NotAcceptable NotFound NotReady Optimistic PayloadTooLarge
-            Quarantined RateLimited RequestTimeout RetryLater SemanticError ServerError StatusError Unauthorized
-            UnknownBlock Unreachable UnsupportedEndpoint UnsupportedMediaType
+            AlreadyKnown AnswerTooLarge BadRequest Closed ConnectError ConnectTimeout ConnectionLost Crowded
+            FutureSlot InsecureConnection ItemFailure Malformed NotAcceptable NotFound NotReady Optimistic
+            PayloadTooLarge Quarantined RateLimited RequestTimeout RetryLater SemanticError ServerError
+            StatusError Unauthorized UnknownBlock Unreachable UnsupportedEndpoint UnsupportedMediaType
         """,
         "vc_fallback.node.values.about": """
             ClientVersion ClientVersions DepositContract ForkVersions Genesis NetworkIdentity PeerCount Syncing
@@ -427,8 +429,8 @@ _HOMES = {
         "vc_fallback.observe.log": "FailureLog",
         "vc_fallback.observe.plain": "PlainLines",
         "vc_fallback.routing.broadcast_result": "BroadcastResult NotPublished Outcome",
-        "vc_fallback.routing.calls.measuring": "HeadAware",
         "vc_fallback.routing.calls.liveness": "LivenessReport LivenessUnknown",
+        "vc_fallback.routing.calls.measuring": "HeadAware",
         "vc_fallback.routing.delivery": "AtNode Delivery Sending",
         "vc_fallback.routing.outcomes": """
             AllNodesFailed Attempt DeadlineExceeded Doubt NoCandidates NotSent QuorumNotReached RequestFailed
