@@ -50,6 +50,7 @@ def test_a_hung_node_costs_the_hedge_delay(served: Nodes) -> None:
     assert anyio.run(routing_faults.theirs, served, "hung", 1)[0] > 0
 
 
+@pytest.mark.timeout(240)  # it starts a process that imports everything, and traces what that allocates
 @pytest.mark.parametrize("sockets", [False, True], ids=["in the process", "over sockets"])
 def test_a_load_is_counted(served: Nodes, sockets: bool) -> None:
     """Calls, memory, tasks and what stays allocated."""
