@@ -43,9 +43,22 @@ class OptimisticPolls:
         if not running:
             self._spawn(partial(self._poll, head.node_id))
 
-    async def _poll(self, node_id: NodeId) -> None:
+    def checked(self, node_id: NodeId) -> None:
+        """Ask a node once more whose check was good: by that its head is valid, whatever was said of it before, and the
+        polls may be over."""
+        cache = self._cache
+        entry, record = cache.delivery.entries.get(node_id), cache.book.records.get(node_id)
+        if entry is None or not entry.optimistic or record is None or record.health.optimistic is not False:
+            return
+        if node_id not in self._until:
+            self._until[node_id] = cache.clock.now()
+            self._spawn(partial(self._poll, node_id, at_once=True))
+
+    async def _poll(self, node_id: NodeId, *, at_once: bool = False) -> None:
         cache = self._cache
         try:
+            if at_once and (stream := self._supervisor.get(node_id)) is not None:
+                await stream.polls.head()
             while cache.slots is not None:
                 await anyio.sleep(INTERVAL * cache.slots.duration)
                 entry = cache.delivery.entries.get(node_id)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 
 from vc_fallback.base.background import for_ever, once
+from vc_fallback.base.types import NodeId
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.optimistic import OptimisticPolls
 from vc_fallback.heads.supervisor import Supervisor
@@ -43,13 +44,19 @@ async def run(
             async def decide_identity() -> None:
                 await _decide_identity(cache)
 
-            cache.withheld = OptimisticPolls(cache, supervisor, spawn).begin
+            polls = OptimisticPolls(cache, supervisor, spawn)
+            cache.withheld = polls.begin
+
+            def checked(node_id: NodeId) -> None:
+                supervisor.nudge(node_id)
+                polls.checked(node_id)
+
             checker = Checker(
                 cache.book,
                 pool,
                 cache.clock,
                 troubled=supervisor.waits,
-                on_good=supervisor.nudge,
+                on_good=checked,
                 on_identity=cache.identified,
             )
             ends = SlotEnds(cache.book, pool, cache.clock)

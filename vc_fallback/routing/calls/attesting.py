@@ -7,6 +7,7 @@ import anyio
 
 from vc_fallback.base.types import Epoch, NodeId, Role, Root, Slot, Sourced, Tier
 from vc_fallback.candidates import CandidateList
+from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.failures import Closed, NotFound
@@ -280,19 +281,33 @@ class AttestingCalls(AggregatingCalls, Measuring):
     def _optimistic(self, node_id: NodeId, root: Root) -> str:
         """Say that a node gave an optimistic head; empty where it did not, as far as is known (Q4, Q8).
 
-        What its stream or its last check said of its head counts, unless others know that very block to be verified.
+        What its stream, a poll or its last check said of its head counts, the last of these: no event says that one
+        became valid. Unless others know that very block to be verified.
         """
         desk = self._open()
         own = desk.chain.head_of(node_id)
         place = desk.book.ranking.places.get(node_id)
         optimistic = None if place is None else place.facts.optimistic
         if own is not None and own.root == root:
-            optimistic = optimistic if own.optimistic is None else own.optimistic
+            optimistic = self._last_said(own, optimistic)
         elif optimistic:
             latest = desk.chain.latest_head()
             if latest is not None and latest.root == root and not latest.head.optimistic:
                 optimistic = False
         return "its head is optimistic" if optimistic else ""
+
+    def _last_said(self, own: NodeHead, optimistic: bool | None) -> bool | None:
+        """Return whether a node's own head is optimistic, by what was said of it last.
+
+        :param optimistic: what the node said last of the head that it had then.
+        """
+        if own.optimistic is None:
+            return optimistic
+        record = self._open().book.records.get(own.node_id)
+        if record is None or record.checked_head != own.slot or record.health.failed:
+            return own.optimistic
+        checked, said = record.health.checked, record.health.optimistic
+        return own.optimistic if said is None or checked is None or checked <= own.received else said
 
     def _gave(self, answer: Sourced[AttestationData]) -> None:
         self._highest_source = max(self._highest_source, Epoch(answer.value.source.epoch))
