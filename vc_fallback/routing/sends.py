@@ -32,6 +32,9 @@ Send = Callable[[NodeId, Begun], Awaitable[Sourced[Publication]] | Awaitable[Sou
 OnSettled = Callable[[BroadcastResult], None]
 """Is told once no node is pending any more."""
 
+_MOST = 16
+"""How many times as many signed messages as are bounded may wait for their turn at a node while no other took them."""
+
 _CANCELLED = "cancelled before it began"
 
 
@@ -107,7 +110,7 @@ class Sends:
         for delivery in [self.result.deliveries[node_id] for node_id in self._group]:
             node_id = delivery.node_id
             earlier = self._bounds.stragglers[node_id]
-            if earlier >= self._bounds.most_stragglers and not self._urgent:
+            if earlier >= self._bounds.most_stragglers and not self._urgent and not self._may_wait(node_id):
                 self._not_sent(delivery, _crowded(earlier))
                 continue
             task = self._runner.start(
@@ -139,6 +142,12 @@ class Sends:
             self._timer.cancel()
             self._timer = None
 
+    def _may_wait(self, node_id: NodeId) -> bool:
+        """Whether it may wait for its turn although more than enough is under way there: while nobody else took it."""
+        if not self._takes_turns or self.result.complete or self._runner.lane(node_id).free:
+            return False
+        return self._bounds.stragglers[node_id] < _MOST * self._bounds.most_stragglers
+
     async def enough(self) -> None:
         """Wait until every item is accepted, or no node is pending."""
         await self._enough.wait()
@@ -152,12 +161,18 @@ class Sends:
         if final:
             self._end_groups()
         for node_id in self.result.pending:
-            waits = not (self._urgent or self.result.deliveries[node_id].begun)
-            if waits and not self._bounds.has_room(node_id):
-                self._crowded_out[node_id] = _crowded(self._bounds.stragglers[node_id])
-                self._tasks[node_id].cancel()
-            else:
+            if not self._crowd_out(node_id):
                 self._straggles(node_id)
+
+    def _crowd_out(self, node_id: NodeId) -> bool:
+        """Cancel what waits for its turn at a node where too much does; say whether it was."""
+        if self._urgent or self.result.deliveries[node_id].begun or self._bounds.has_room(node_id):
+            return False
+        if self._may_wait(node_id):
+            return False
+        self._crowded_out[node_id] = _crowded(self._bounds.stragglers[node_id])
+        self._tasks[node_id].cancel()
+        return True
 
     def _straggles(self, node_id: NodeId) -> None:
         self._stragglers.add(node_id)
@@ -268,6 +283,10 @@ class Sends:
         complete = self.result.complete
         if complete or fatal:
             self._end_groups()
+        if complete and self._left:
+            # Its caller went on before: what waited, as nobody had taken it, makes room.
+            for node_id in self._stragglers.intersection(self.result.pending):
+                self._crowd_out(node_id)
         if self._later:
             deliveries = self.result.deliveries
             if all(deliveries[node_id].state is not Sending.PENDING for node_id in self._group):
