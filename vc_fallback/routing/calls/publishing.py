@@ -38,8 +38,8 @@ class PublishingCalls(Turns):
     one node refuses of a list has gone to all others too, and is accepted where any of them takes it: nothing is sent
     again for it (Q12, case 60).
 
-    Where none of these nodes says anything of it, none can be reached or all are silent for an eighth of a slot, it
-    goes to nodes that are to be left alone (429, 401 …), and then to those without the role. What the configuration
+    What none of them takes, or says anything of for an eighth of a slot, goes to nodes that are to be left alone (429,
+    401 …) as well, and where none says anything of it at all, to those without the role. What the configuration
     does not want to be broadcast goes to one node after the other, best first, until one takes it.
 
     Values are :class:`~vc_fallback.Encodings`: each node gets the form that it takes. `deadline` is when the caller
