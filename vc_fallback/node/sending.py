@@ -1,5 +1,6 @@
 """Sending signed values in the form that a node takes (Q2a, Q10)."""
 
+import json
 from collections.abc import Sequence
 
 from vc_fallback.base.types import Sourced
@@ -7,12 +8,16 @@ from vc_fallback.node import failures
 from vc_fallback.node.caller import ACCEPT_JSON, Body, Caller, Pairs, again
 from vc_fallback.node.capabilities import ssz_request, ssz_request_doubted
 from vc_fallback.node.routes import Route
+from vc_fallback.node.values.adapters import Unreadable
 from vc_fallback.node.values.encodings import SSZ, Encodings
 from vc_fallback.node.values.publication import Publication
 from vc_fallback.wire.http import Response
 
 TAKEN = (200, 202, 204)
 """Statuses of a request that was taken; 204 is not in the API, and comes where a proxy empties a 200."""
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+_LARGEST_ERROR = 65_536
+"""Bytes of a body in which an error is looked for; one that is larger is none."""
 _OFFSET = 4
 
 
@@ -103,6 +108,22 @@ def consensus_version(version: str) -> tuple[str, str]:
 
 
 def _outcome(response: Response) -> Publication:
+    """Read the answer to a publish, which says nothing by its body where it is a success.
+
+    :raises Unreadable: a page, or a JSON error, under the status of a success: it is a gateway's, and no node took it.
+    """
+    media_type = (response.headers.get("content-type") or "").partition(";")[0].strip().lower()
+    body = response.body.strip()
+    if body and (media_type in _PAGES or body[:1] == b"<"):
+        raise Unreadable("a page in the place of an answer")
+    if body[:1] == b"{" and len(body) <= _LARGEST_ERROR:
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            found = {}
+        code = found.get("code")
+        if found.get("error") or (isinstance(code, int) and code >= 400):
+            raise Unreadable("an error in the body of an answer whose status is a success")
     return Publication.BROADCAST if response.status == 202 else Publication.ACCEPTED
 
 
