@@ -36,19 +36,17 @@ def test_the_newest_of_each_is_kept_until_it_is_over() -> None:
     assert kept.requests(PROPOSERS) == []
 
 
-def test_what_was_told_meanwhile_is_seen_also_where_all_was_over_before() -> None:
+def test_a_call_is_overtaken_where_something_newer_is_in_the_place_of_all_of_it() -> None:
     kept = Preparations()
-    assert kept.news(PROPOSERS) == 0
-    kept.remember(PROPOSERS, tell, [(1, "one", 10.0)])
-    first = kept.news(PROPOSERS)
-    kept.remember(COMMITTEES, tell, [(1, "seat", 10.0)])
-    assert kept.news(PROPOSERS) == first
-    kept.remember(PROPOSERS, tell, [(1, "one", 10.0)])
-    second = kept.news(PROPOSERS)
+    first: list[tuple[int, Any, float]] = [(1, "one", 10.0), (2, "two", 10.0)]
+    kept.remember(PROPOSERS, tell, first)
+    assert not kept.overtaken(PROPOSERS, first)
+    kept.remember(PROPOSERS, tell, [(1, "newer", 10.0)])
+    assert not kept.overtaken(PROPOSERS, first)
+    kept.remember(PROPOSERS, tell, [(2, "newer", 10.0)])
+    assert kept.overtaken(PROPOSERS, first)
     kept.expire(10.0)
-    assert kept.news(PROPOSERS) == 0
-    kept.remember(PROPOSERS, tell, [(1, "one", 20.0)])
-    assert len({0, first, second, kept.news(PROPOSERS)}) == 4
+    assert not kept.overtaken(PROPOSERS, first)
 
 
 def test_many_are_told_in_requests_of_some_hundred() -> None:

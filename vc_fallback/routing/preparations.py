@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import count, islice
+from itertools import islice
 from typing import Any
 
 from vc_fallback.base.types import Sourced
@@ -70,14 +70,11 @@ class Preparations:
     def __init__(self) -> None:
         self._kept: dict[Kind, dict[Hashable, tuple[Any, float]]] = {}
         self._tell: dict[Kind, Tell] = {}
-        self._news: dict[Kind, int] = {}
-        self._numbers = count(1)
 
     def remember(self, kind: Kind, tell: Tell, items: Iterable[tuple[Hashable, Any, float]]) -> None:
         """Keep items by their keys, each until a moment; one with the key of another takes its place."""
         kept = self._kept.setdefault(kind, {})
         self._tell[kind] = tell
-        self._news[kind] = next(self._numbers)
         for key, item, expires in items:
             kept.pop(key, None)
             kept[key] = (item, expires)
@@ -90,7 +87,7 @@ class Preparations:
             for key in [key for key, (_, expires) in kept.items() if expires <= now]:
                 del kept[key]
             if not kept:
-                del self._kept[kind], self._tell[kind], self._news[kind]
+                del self._kept[kind], self._tell[kind]
 
     def count(self, kind: Preparation) -> int:
         """Return how many items of a kind are kept."""
@@ -100,10 +97,6 @@ class Preparations:
         """Return of what kinds something is kept."""
         self.expire(now)
         return [*self._kept]
-
-    def news(self, kind: Kind) -> int:
-        """Return a number that is another one when something of a kind was told meanwhile; 0 where nothing is kept."""
-        return self._news.get(kind, 0)
 
     def overtaken(self, kind: Kind, items: Iterable[tuple[Hashable, Any, float]]) -> bool:
         """Whether there is something newer in the place of all of these."""
