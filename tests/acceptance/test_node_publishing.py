@@ -234,7 +234,7 @@ async def test_what_was_taken(status: str, taken: Publication) -> None:
         assert (await asked.node.publish_attestations(SINGLE, "fulu")).value is taken
 
 
-@pytest.mark.parametrize("body", [b"null", b"<html>ok</html>", b"\xff", b'{"data":[]}'])
+@pytest.mark.parametrize("body", [b"null", b"ok", b"\xff", b'{"data":[]}'])
 async def test_what_stands_in_a_success_does_not_matter(body: bytes) -> None:
     async with talk(in_json(body)) as asked:
         assert (await asked.node.publish_voluntary_exit(EXIT)).value is Publication.ACCEPTED
