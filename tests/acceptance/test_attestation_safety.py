@@ -39,7 +39,7 @@ async def test_a_lower_source_than_was_given_before_never_wins() -> None:
             await node.kill()
         slot = await world.due(131)
         with pytest.raises(AllNodesFailed, match="source epoch 2 is below 3, which was given before"):
-            await world.calls.attestation_data(slot)
+            await world.calls.attestation_data(slot, deadline=anyio.current_time() + 1)
         with pytest.raises(QuorumNotReached, match="source epoch 2 is below 3"):
             await world.calls.attestation_data_by_quorum(slot, threshold=1, deadline=anyio.current_time() + 2)
         # A primary is back in time, and serves.
@@ -83,7 +83,7 @@ async def test_another_target_epoch_than_that_of_the_slot_never_wins(epoch: int)
             node.override(DATA, **target(epoch))
         slot = await world.due(130)
         with pytest.raises(AllNodesFailed, match="target epoch"):
-            await world.calls.attestation_data(slot)
+            await world.calls.attestation_data(slot, deadline=anyio.current_time() + 1)
         net[1].override(DATA)
         assert (await world.calls.attestation_data(slot)).node_id == "bn2"
 

@@ -111,6 +111,19 @@ class Caller:
         hasty.request_timeout = min(self.request_timeout, seconds)
         return hasty
 
+    def asked_again(self) -> Self:
+        """Return this client, the same in everything, of which it is not told once more that it is not ready: whoever
+        asks until it is knows that already, and health would count it as many errors."""
+        other = self._like()
+        told = self._outcomes
+
+        def ended(route: Route, began: float, at: float, error: NodeError | None) -> None:
+            if told is not None and not isinstance(error, failures.NotReady):
+                told(route, began, at, error)
+
+        other._outcomes = ended  # noqa: SLF001 - of this class
+        return other
+
     def _like(self) -> Self:
         # A sixth of the time of `copy.copy`, which asks how the class is pickled.
         other = object.__new__(type(self))

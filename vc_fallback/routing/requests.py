@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from vc_fallback.routing.first_success import first_success
 from vc_fallback.routing.hedged import hedge_delay
 from vc_fallback.routing.joining import Joining
 from vc_fallback.routing.outcomes import Accept, AllNodesFailed, Attempt, NoCandidates, Report, enumerate_some
+from vc_fallback.routing.rounds import Rounds
 
 T = TypeVar("T")
 
@@ -130,10 +131,12 @@ class Requests:
         prefer: NodeId | None = None,
         accept: Accept[T] | None = None,
         report: Report[T] | None = None,
+        rounds: Rounds | None = None,
     ) -> Sourced[T]:
         """Ask one node after the other (Q3).
 
         :param delay: seconds until the next node is asked as well; that of duties by default.
+        :param rounds: those before this one, where there were any.
         """
         desk = self._open()
         wait = desk.part(desk.settings.duties_next) if delay is None else delay
@@ -149,6 +152,7 @@ class Requests:
             prefer=prefer,
             accept=accept,
             report=report,
+            rounds=rounds,
         )
 
     def _notice_silence(self, what: str, wait: Delay | float) -> Report[Any]:
@@ -175,14 +179,25 @@ class Requests:
         prefer: NodeId | None = None,
         accept: Accept[T] | None = None,
         report: Report[T] | None = None,
+        rounds: Rounds | None = None,
     ) -> Sourced[T]:
         """Do so; where the list changes meanwhile, those who have come are asked too (G2)."""
         desk = self._open()
         joining = Joining(desk, role, prefer)
         plan = await self._plan(what, role, end, prefer)
+        nodes: Sequence[NodeId] = plan.nodes
+        if rounds is not None:
+            first, nodes = ask, rounds.of(nodes)
+            if not nodes:
+                raise rounds.failure(what)
+
+            async def again(node: BeaconNode, timeout: float) -> Sourced[T]:
+                return await first(node.asked_again(), timeout)
+
+            ask = again
         return await first_success(
             partial(self._ask, ask, what, end),
-            plan.nodes,
+            nodes,
             end=end,
             delay=delay,
             runner=desk.runner,
@@ -227,7 +242,17 @@ class Requests:
                     outrun.append(attempt.node_id)
                 desk.took(attempt.node_id, kind, attempt.duration, given_up=True)
 
-        found = await self._first(route, role, ask, end=end, delay=delay, prefer=prefer, accept=accept, report=report)
+        rounds: Rounds | None = None
+        while True:
+            try:
+                found = await self._first(
+                    route, role, ask, end=end, delay=delay, prefer=prefer, accept=accept, report=report, rounds=rounds
+                )
+                break
+            except AllNodesFailed as error:
+                rounds = rounds or Rounds(desk, end)
+                if not await rounds.next(error):
+                    raise rounds.failure(error.what) from None
         if slow is not None:
             desk.outrun.pop(found.node_id, None)
             for node_id in outrun:
