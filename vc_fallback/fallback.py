@@ -267,7 +267,7 @@ class BeaconNodeFallback(
     # --- the list
 
     def update_candidates(
-        self, candidates: Iterable[Candidate], *, restart: Literal["changed", "all"] = "changed"
+        self, candidates: Iterable[Candidate | str], *, restart: Literal["changed", "all"] = "changed"
     ) -> ListChange:
         """Replace the candidate list (G1, G2). Nothing changes when it cannot be used.
 

@@ -50,7 +50,7 @@ def test_the_monitor_of_the_readme_prints_heads(backend: str, capsys: pytest.Cap
 def test_the_validator_client_of_the_readme_attests(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One line for each of its validators; a node that was sent the attestation by another way may have it already."""
     names: dict[str, Any] = {}
-    exec(block("attester_duties").replace("anyio.run(main)", ""), names)  # noqa: S102 - our own text
+    exec(block("attester_duties(epoch, VALIDATORS)").replace("anyio.run(main)", ""), names)  # noqa: S102 - our own text
 
     async def for_an_epoch() -> None:
         async with simulated_devnet(3, slot_duration=0.25, slots_per_epoch=8, clock=Clock()) as net:

@@ -11,9 +11,10 @@ import httpx
 from anyio.abc import TaskGroup
 
 from vc_fallback.base.clock import Clock
-from vc_fallback.base.errors import NodeError
+from vc_fallback.base.errors import ConfigurationError, NodeError
 from vc_fallback.base.signals import Observer, Observers
 from vc_fallback.base.types import Epoch, NodeId, Root, Slot
+from vc_fallback.base.urls import BaseURL
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidate, Candidates, ListChange, Member
 from vc_fallback.chain import SlotClock
@@ -296,15 +297,16 @@ class HeadMonitor:
     # --- the list
 
     def update_candidates(
-        self, candidates: Iterable[Candidate], *, restart: Literal["changed", "all"] = "changed"
+        self, candidates: Iterable[Candidate | str], *, restart: Literal["changed", "all"] = "changed"
     ) -> ListChange:
         """Replace the candidate list (G1, G2). Nothing changes when it cannot be used.
 
+        :param candidates: the whole new list, in order; a base URL as text stands for a primary with all roles.
         :param restart: `all` gives every stream a new start, also those of nodes that stay as they are; certificates
             are read anew.
         :raises ConfigurationError: `field` names what is wrong.
         """
-        new = list(candidates)
+        new = [_candidate(one, position) for position, one in enumerate(candidates)]
         contexts = self._nodes.prepare(new, anew=restart == "all")
         change = self.candidates.update(new)
         self._nodes.use(contexts)
@@ -338,3 +340,12 @@ class HeadMonitor:
             also(route, began, at, error)
 
         return ended
+
+
+def _candidate(given: Candidate | str, position: int) -> Candidate:
+    if isinstance(given, Candidate):
+        return given
+    try:
+        return Candidate(BaseURL.parse(given))
+    except ValueError as error:
+        raise ConfigurationError(f"candidates[{position}].url", str(error)) from None
