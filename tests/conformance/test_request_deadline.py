@@ -101,7 +101,7 @@ async def test_it_holds_while_a_slot_is_waited_for() -> None:
         group.start_soon(client.request, "GET", "/first")
         while not client.statistics().in_use:
             await anyio.lowlevel.checkpoint()
-        with pytest.raises(TimeoutError):
+        with pytest.raises(httpx.PoolTimeout):
             await client.request("GET", "/second", deadline=anyio.current_time() + SOON)
         assert client.statistics().waiting == 0
         go_on.set()
