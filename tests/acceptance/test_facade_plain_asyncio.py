@@ -1,6 +1,7 @@
 """The facade in a program that knows nothing of anyio: `asyncio.run`, or uvloop; in real time."""
 
 import asyncio
+import gc
 import logging
 from functools import partial
 
@@ -65,6 +66,7 @@ def test_a_program_that_runs_asyncio_alone(factory: object, caplog: pytest.LogCa
     assert sniffio.current_async_library_cvar.get() is None
     with asyncio.Runner(loop_factory=factory) as runner:  # type: ignore[arg-type]
         runner.run(asyncio.sleep(0))  # what the loop itself opens for good
+    gc.collect()  # what other tests left open would be closed meanwhile
     before = descriptors()
     with asyncio.Runner(loop_factory=factory) as runner:  # type: ignore[arg-type]
         runner.run(duties())

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
-import sniffio
 
 from tests.acceptance.held import SYNC_MESSAGES, held, messages, node_id, sent, to_next_slot
 from vc_fallback import BroadcastResult, Encodings
@@ -136,12 +135,11 @@ async def test_cancelled_before_it_began_it_sends_nothing(results: list[Broadcas
         assert not nodes._runner._running
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_native_cancellation_does_the_same(
     results: list[BroadcastResult], caplog: pytest.LogCaptureFixture
 ) -> None:
     """`task.cancel()` and `asyncio.timeout` of a program that knows no scope."""
-    if sniffio.current_async_library() != "asyncio":
-        pytest.skip("of asyncio alone")
     caplog.set_level(logging.INFO, "vc_fallback.routing")
     async with simulated_devnet(2) as net, held(net) as nodes:
         await to_next_slot(nodes)
