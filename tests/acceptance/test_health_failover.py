@@ -75,7 +75,8 @@ async def test_a_node_that_recovers_after_the_dwell_takes_back_with_its_third_go
         await followed.until(140.5)
         assert followed.moves() == [("failover", "bn1", "bn2")]
         first.heal()
-        await followed.until(146.5)
+        # By now it is checked once a minute, give or take a fifth, and then every 2 s.
+        await followed.until(148.5)
         *_, recovering, healthy = followed.health_turns(first)
         assert recovering.state is HealthState.RECOVERING
         assert followed.moves()[1:] == [("failback", "bn2", "bn1")]
