@@ -12,12 +12,12 @@ from tests.conformance.scripted import following
 from vc_fallback.base.signals import HeadDelivered, Signal, StreamReason
 from vc_fallback.decide.delivery import Delivery
 from vc_fallback.heads.cache import HeadCache
-from vc_fallback.heads.connection import Connection
 from vc_fallback.heads.polls import NodePolls
 from vc_fallback.heads.stream import HeadStream
 from vc_fallback.heads.supervisor import Supervisor
 from vc_fallback.heads.watchdog import Watchdog
 from vc_fallback.node.client import BeaconNode
+from vc_fallback.streams.connection import Connection
 from vc_fallback.testing import SimulatedDevnet, simulated_devnet
 
 pytestmark = pytest.mark.anyio

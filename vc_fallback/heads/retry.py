@@ -6,7 +6,7 @@ import anyio
 
 from vc_fallback.base.backoff import Backoff, BackoffPolicy
 from vc_fallback.base.signals import StreamReason
-from vc_fallback.heads.connection import Connection
+from vc_fallback.streams.connection import Connection
 
 WORTH_A_CHECK = frozenset({StreamReason.CONNECT_FAILED, StreamReason.BROKEN, StreamReason.HEAD_SILENCE})
 """Ends after which a good check of the node ends the wait at once (H4). A node that refuses or ends streams answers

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vc_fallback.heads.connection import Connection
+from vc_fallback.streams.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)

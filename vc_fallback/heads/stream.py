@@ -11,12 +11,12 @@ from vc_fallback.decide.freshness import away_too_long, state_of
 from vc_fallback.decide.ledger import NodeFacts, NodeHead
 from vc_fallback.decide.topics import TopicPlan
 from vc_fallback.heads.cache import HeadCache
-from vc_fallback.heads.connection import Connection
 from vc_fallback.heads.polls import NodePolls
 from vc_fallback.heads.retry import Retry
 from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.events import HeadEvent, ReorgEvent
+from vc_fallback.streams.connection import Connection
 
 
 class HeadStream:
