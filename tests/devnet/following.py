@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from scripts.lodestar.devnet import Devnet
-from tests.devnet.recorder import RecordedHead
+from scripts.lodestar.recorder import RecordedHead
 from tests.json_schema import check_line
 from tests.processes import Process
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from scripts.lodestar.devnet import Devnet
+from scripts.lodestar.recorder import Recorder
 from scripts.lodestar.rest import RestError
-from tests.devnet.recorder import Recorder
 
 
 def eventually(holds: Callable[[], bool], limit: float) -> bool:

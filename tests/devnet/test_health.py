@@ -5,8 +5,8 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from scripts.lodestar.devnet import Devnet
+from scripts.lodestar.recorder import Recorder
 from tests.devnet.following import Following, Line, assert_no_head_missed, patient_config
-from tests.devnet.recorder import Recorder
 
 DWELL = 4.0
 """Seconds for which a node that took over keeps its place: four slots (N9)."""

@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from scripts.lodestar.devnet import Devnet
+from scripts.lodestar.recorder import Recorder
 from tests.devnet.following import Block, Following, assert_no_head_missed, node_id, patient_config
-from tests.devnet.recorder import Recorder
 from vc_fallback.base.signals import HeadDelivered, NodeHeadSeen, Signal, StreamChanged
 from vc_fallback.base.types import HeadSource, NodeId, Slot, root_hex
 from vc_fallback.config import FallbackConfig

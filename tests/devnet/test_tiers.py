@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from scripts.lodestar.devnet import Devnet
+from scripts.lodestar.recorder import Recorder
 from tests.devnet.following import Following, Line, assert_no_head_missed, patient_config
-from tests.devnet.recorder import Recorder
 
 FALLBACK, PRIMARIES = 1, (2, 3)
 
