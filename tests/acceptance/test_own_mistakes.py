@@ -12,12 +12,12 @@ from tests.conformance.scripted import following
 from vc_fallback.base.signals import HeadDelivered, Signal, StreamReason
 from vc_fallback.decide.delivery import Delivery
 from vc_fallback.heads.cache import HeadCache
+from vc_fallback.heads.connection import HeadConnection
 from vc_fallback.heads.polls import NodePolls
 from vc_fallback.heads.stream import HeadStream
 from vc_fallback.heads.supervisor import Supervisor
 from vc_fallback.heads.watchdog import Watchdog
 from vc_fallback.node.client import BeaconNode
-from vc_fallback.streams.connection import Connection
 from vc_fallback.testing import SimulatedDevnet, simulated_devnet
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +52,7 @@ def assert_logged(caplog: pytest.LogCaptureFixture, times: int) -> None:
     errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert len(errors) == times
     for record in errors:
-        assert record.name.startswith(("vc_fallback.heads.", "vc_fallback.base.background"))
+        assert record.name.startswith(("vc_fallback.heads.", "vc_fallback.streams.", "vc_fallback.base.background"))
         assert record.exc_info is not None
         assert "Mistake" in str(record.exc_info[1]) + repr(record.exc_info[1])
 
@@ -64,7 +64,7 @@ def candidates_of(net: SimulatedDevnet) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("owner", "method"),
     [
-        pytest.param(Connection, "data", id="in the socket's callback"),
+        pytest.param(HeadConnection, "data", id="in the socket's callback"),
         pytest.param(HeadStream, "on_head", id="when a head is taken"),
         pytest.param(HeadStream, "_wait", id="between two connections"),
         pytest.param(HeadStream, "_new_connection", id="before a connection"),

@@ -6,7 +6,7 @@ import anyio
 
 from vc_fallback.base.backoff import Backoff, BackoffPolicy
 from vc_fallback.base.signals import StreamReason
-from vc_fallback.streams.connection import Connection
+from vc_fallback.heads.connection import HeadConnection
 
 WORTH_A_CHECK = frozenset({StreamReason.CONNECT_FAILED, StreamReason.BROKEN, StreamReason.HEAD_SILENCE})
 """Ends after which a good check of the node ends the wait at once (H4). A node that refuses or ends streams answers
@@ -26,7 +26,7 @@ class Retry:
         """How many ends there were in a row."""
         return self._backoff.failures
 
-    def ended(self, end: Connection, policy: BackoffPolicy, asked_for: float = 0.0) -> float:
+    def ended(self, end: HeadConnection, policy: BackoffPolicy, asked_for: float = 0.0) -> float:
         """Count the end of a connection and return the wait in seconds; a node's `Retry-After` is obeyed.
 
         :param asked_for: seconds for which the node has asked to be left alone, in whatever answer (case 24).
@@ -35,7 +35,7 @@ class Retry:
         self._backoff.policy = policy
         return self._backoff.failed(at_least=max(end.retry_after or 0.0, asked_for))
 
-    async def wait(self, end: Connection, wait: float, *, nudged: bool = True) -> None:
+    async def wait(self, end: HeadConnection, wait: float, *, nudged: bool = True) -> None:
         """Wait, or until a good check of a node that was out of reach.
 
         :param nudged: whether such a check ends the wait; not where the node has asked to be left alone.
@@ -51,7 +51,7 @@ class Retry:
         if self._nudged is not None:
             self._nudged()
 
-    def current_head(self, connection: Connection, *, again: bool) -> None:
+    def current_head(self, connection: HeadConnection, *, again: bool) -> None:
         """Take a current head: the failures in a row are over.
 
         A node may say its head to every new connection and end it, so the same head right again is no recovery.

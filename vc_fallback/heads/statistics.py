@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vc_fallback.streams.connection import Connection
+from vc_fallback.heads.connection import HeadConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class StreamStatistics:
     comments: int = 0
     failures: int = 0
 
-    def with_connections(self, connections: Iterable[Connection | None], failures: int = 0) -> "StreamStatistics":
+    def with_connections(self, connections: Iterable[HeadConnection | None], failures: int = 0) -> "StreamStatistics":
         """Return these counts and those of further connections together."""
         live = [connection for connection in connections if connection is not None]
         return StreamStatistics(

@@ -11,11 +11,12 @@ from vc_fallback.decide.freshness import away_too_long, state_of
 from vc_fallback.decide.ledger import NodeFacts, NodeHead
 from vc_fallback.decide.topics import TopicPlan
 from vc_fallback.heads.cache import HeadCache
+from vc_fallback.heads.connection import HeadConnection
 from vc_fallback.heads.polls import NodePolls
 from vc_fallback.heads.retry import Retry
 from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.node.client import BeaconNode
-from vc_fallback.node.events import HeadEvent, ReorgEvent
+from vc_fallback.node.events import HeadEvent, HeadTopicEvent, ReorgEvent
 from vc_fallback.streams.connection import Connection
 
 
@@ -31,8 +32,8 @@ class HeadStream:
         self._topics = TopicPlan()
         self._cache = cache
         self._retry = Retry(cache.times.backoff)
-        self._current: Connection | None = None
-        self._successor: Connection | None = None
+        self._current: HeadConnection | None = None
+        self._successor: HeadConnection | None = None
         self._tasks: TaskGroup | None = None
         """Of the present connection: ended with it."""
         self._checks: TaskGroup | None = None
@@ -116,11 +117,11 @@ class HeadStream:
 
     # --- one connection after the other
 
-    def _new_connection(self) -> Connection:
+    def _new_connection(self) -> HeadConnection:
         cache = self._cache
-        return Connection(self, self.node, self._topics.topics, cache.config.wire.event, cache.clock.unix)
+        return HeadConnection(self, self.node, self._topics.topics, cache.config.wire.event, cache.clock.unix)
 
-    async def _connect(self) -> Connection:
+    async def _connect(self) -> HeadConnection:
         """Hold a connection, and its successor where one is opened, until none is left; return the last one."""
         self._current = connection = self._new_connection()
         self._over = anyio.Event()
@@ -140,7 +141,7 @@ class HeadStream:
                 self._cache.forget(self.node_id)
         return connection
 
-    async def _hold(self, connection: Connection) -> None:
+    async def _hold(self, connection: HeadConnection) -> None:
         try:
             await connection.run(self._cache.times.connect_timeout)
         finally:
@@ -180,7 +181,7 @@ class HeadStream:
             self.polls.identify.ask(self._checks)
             self._tasks.start_soon(self.polls.baseline)
 
-    async def _wait(self, end: Connection) -> None:
+    async def _wait(self, end: HeadConnection) -> None:
         """Back off after any end (H4); a good check ends the wait where the node was out of reach.
 
         A node that finds that it is asked too often is left alone by requests and by its stream alike (case 24).
@@ -244,11 +245,13 @@ class HeadStream:
             stream.last_byte = self._received = self._cache.clock.now()
             stream.comments = connection.comments
 
-    def on_head(self, connection: Connection, event: HeadEvent) -> None:
+    def on_head(self, connection: HeadConnection, event: HeadEvent) -> None:
         """A head is head liveness where it is current, and goes to the cache."""
         if connection is not self._current or not self.listed:
             return
         cache = self._cache
+        if cache.taps:
+            self._tap(event)
         head = NodeHead(
             node_id=self.node_id,
             slot=event.slot,
@@ -269,9 +272,16 @@ class HeadStream:
         if current and stream.state is not StreamState.FRESH:
             self._enter(StreamState.FRESH, StreamReason.CURRENT_HEAD)
 
-    def on_reorg(self, connection: Connection, event: ReorgEvent) -> None:
+    def on_reorg(self, connection: HeadConnection, event: ReorgEvent) -> None:
         """A reorg names the node's new head; its dependent roots are unknown (H14, case 45). It is no head liveness."""
         if connection is not self._current or not self.listed:
+            return
+        facts = self.facts
+        facts.stream.last_reorg = (event.slot, self._received)
+        self._tap(event)
+        self._cache.reorged(self.node_id, event, self._received)
+        if self._cache.ledger.nodes.get(self.node_id) is not facts:
+            # Who was told of it has changed the list.
             return
         head = NodeHead(
             node_id=self.node_id,
@@ -280,9 +290,12 @@ class HeadStream:
             received=self._received,
             optimistic=event.optimistic,
         )
-        self.facts.stream.last_reorg = (event.slot, self._received)
         if not head.same_block(self._cache.delivery.entries.get(self.node_id)):
             self._cache.offer(head)
+
+    def _tap(self, event: HeadTopicEvent) -> None:
+        for tap in list(self._cache.taps.values()):
+            tap(self.node_id, event, self._received)
 
     def on_dropped(self, connection: Connection) -> None:
         """The node dropped messages for us: ask for its head (H14)."""

@@ -1,8 +1,9 @@
-"""One connection of a head stream: reads what comes, until it ends for one reason."""
+"""One connection to a node's event stream: reads what comes, until it ends for one reason."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import anyio
 import httpx
@@ -12,7 +13,6 @@ from vc_fallback.base.redact import printable
 from vc_fallback.base.signals import StreamReason
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.error_body import read_error
-from vc_fallback.node.events import HeadEvent, MalformedEvent, ReorgEvent, StreamError, parse_event
 from vc_fallback.node.retry_after import parse_retry_after
 from vc_fallback.node.transport_errors import describe
 from vc_fallback.wire.http import Headers
@@ -31,7 +31,7 @@ NONSENSE = 64
 
 
 class Owner(Protocol):
-    """What a connection tells its head stream. All methods return at once."""
+    """What a connection tells the stream that it is of. All methods return at once."""
 
     def on_sent(self, connection: "Connection") -> None:
         """The request was sent."""
@@ -41,12 +41,6 @@ class Owner(Protocol):
 
     def on_bytes(self, connection: "Connection") -> None:
         """Bytes came; comments among them are counted in `connection.comments`."""
-
-    def on_head(self, connection: "Connection", event: HeadEvent) -> None:
-        """A head came."""
-
-    def on_reorg(self, connection: "Connection", event: ReorgEvent) -> None:
-        """A reorg came."""
 
     def on_dropped(self, connection: "Connection") -> None:
         """The node says that it dropped messages (H14)."""
@@ -61,8 +55,11 @@ class StreamEnd(Exception):
         self.detail = detail
 
 
-class Connection:
-    """A sink for the bytes of one connection. After :meth:`run`, `reason` and `detail` say why it ended."""
+class Connection(ABC):
+    """A sink for the bytes of one connection. After :meth:`run`, `reason` and `detail` say why it ended.
+
+    What the events mean is for :meth:`take`, which those who read heads or other topics give.
+    """
 
     def __init__(
         self, owner: Owner, node: BeaconNode, topics: tuple[str, ...], event_limit: int, unix: Callable[[], float]
@@ -77,20 +74,13 @@ class Connection:
         self.open = False
         self.settled = anyio.Event()
         """Set when the connection is open or has ended; by the owner."""
-        self.heads = 0
-        self.current_head = False
-        """Whether a current head came on this connection; written by the owner, as is the next one."""
-        self.recovered = False
-        """Whether such a head ended the failures in a row (H4)."""
-        self._owner = owner
-        self._node = node
+        self.owner = owner
+        self.node = node
         self._unix = unix
         self._scope = anyio.CancelScope()
         self._decoder = SSEDecoder(line_limit=event_limit, event_limit=event_limit, on_comment=self._comment)
         self._refusal: bytearray | None = None
         self._refused: tuple[StreamReason, str] = (StreamReason.REFUSED, "")
-        self._second_form = False
-        """Whether the node sends `head_v2`."""
         self._dropped = False
         """Whether a comment among the bytes at hand reported dropped messages (H14)."""
         self._nonsense = 0
@@ -116,7 +106,7 @@ class Connection:
         """Connect, ask, and read until the end, whichever it is; never raises but when it is cancelled from outside."""
         with self._scope:
             try:
-                await self._node.events(self.topics, self, connect_timeout)
+                await self.node.events(self.topics, self, connect_timeout)
                 self._finish(StreamReason.ENDED, "")
             except StreamEnd as end:
                 self._finish(end.reason, end.detail)
@@ -126,7 +116,7 @@ class Connection:
                 reason = StreamReason.BROKEN if self.requested is not None else StreamReason.CONNECT_FAILED
                 self._finish(reason, describe(error))
             except Exception as error:
-                logger.exception("%s: head stream", self._node.node_id)
+                logger.exception("%s: event stream", self.node.node_id)
                 self._finish(StreamReason.INTERNAL, type(error).__name__)
             return
         if self._refusal is not None and self.reason is StreamReason.ENDED:
@@ -136,15 +126,15 @@ class Connection:
         if self._refusal is not None and reason in (StreamReason.ENDED, StreamReason.BROKEN):
             # The body of a refusal has ended, however it did.
             reason, what = self._refused
-            words = read_error(self._node.mask(self._refusal.decode("utf-8", "replace")))[1]
+            words = read_error(self.node.mask(self._refusal.decode("utf-8", "replace")))[1]
             detail = f"{what} {words}".rstrip()
-        self.reason, self.detail = reason, self._node.mask(detail)
+        self.reason, self.detail = reason, self.node.mask(detail)
 
     # --- called from the socket
 
     def sent(self) -> None:
         """The request is written."""
-        self._owner.on_sent(self)
+        self.owner.on_sent(self)
 
     def response(self, status: int, headers: Headers) -> None:
         """Check the head of the response before reading (H3)."""
@@ -160,7 +150,7 @@ class Connection:
             self._refuse(StreamReason.NOT_AN_EVENT_STREAM, said)
             return
         self.open = True
-        self._owner.on_open(self)
+        self.owner.on_open(self)
 
     def _refuse(self, reason: StreamReason, detail: str) -> None:
         """Read a bounded part of the body for its words, and end (H3)."""
@@ -177,17 +167,23 @@ class Connection:
             return
         self._dropped = False
         events = self._decoder.feed(data)
-        self._owner.on_bytes(self)
+        self.owner.on_bytes(self)
         if self._dropped:
-            self._owner.on_dropped(self)
-        if not self._second_form and any(event.event == "head_v2" for event in events):
-            self._second_form = True
-        self._count_nonsense(self._decoder.dropped - self._seen_oversized)
-        self._seen_oversized = self._decoder.dropped
-        for event in events:
-            self._event(event)
+            self.owner.on_dropped(self)
+        if self._decoder.dropped != self._seen_oversized:
+            self.nonsense(self._decoder.dropped - self._seen_oversized)
+            self._seen_oversized = self._decoder.dropped
+        if events:
+            self.take(events)
 
-    def _count_nonsense(self, count: int) -> None:
+    @abstractmethod
+    def take(self, events: list[ServerSentEvent]) -> None:
+        """Take events, in order. A bad event costs that event (rule 4).
+
+        :raises StreamEnd: to end the connection.
+        """
+
+    def nonsense(self, count: int) -> None:
         """Count what could not be read.
 
         :raises StreamEnd: when it is too much without anything good between.
@@ -196,32 +192,17 @@ class Connection:
         if self._nonsense >= NONSENSE:
             raise StreamEnd(StreamReason.UNREADABLE, f"{self._nonsense} events in a row could not be read")
 
-    def _event(self, sse: ServerSentEvent) -> None:
-        if self._second_form and sse.event == "head":
-            # Both forms flowing is one head, and the second form says more (H11).
-            return
-        try:
-            event = parse_event(sse.event, sse.data)
-        except MalformedEvent as malformed:
-            self.malformed += 1
-            if sse.event == "head_v2":
-                self._second_form = False
-            logger.debug("%s: malformed event: %s", self._node.node_id, malformed)
-            self._count_nonsense(1)
-            return
-        match event:
-            case HeadEvent():
-                self._nonsense = 0
-                self.heads += 1
-                self._owner.on_head(self, event)
-            case ReorgEvent():
-                self._nonsense = 0
-                self._owner.on_reorg(self, event)
-            case StreamError(status=status, message=message):
-                self.status = status
-                raise StreamEnd(StreamReason.REFUSED, f"{status or 'error'} {message}")
-            case None:
-                pass
+    def sense(self) -> None:
+        """Note that something could be read."""
+        self._nonsense = 0
+
+    def refused_in_band(self, status: int | None, message: str) -> NoReturn:
+        """End the connection: the node says in an event that the subscription failed, though it answered 200 (case 4).
+
+        :raises StreamEnd: always.
+        """
+        self.status = status
+        raise StreamEnd(StreamReason.REFUSED, f"{status or 'error'} {message}")
 
     def _comment(self, text: str) -> None:
         if text.strip().startswith("error - dropped"):
