@@ -6,6 +6,7 @@ The public names are loaded when they are first used, so that importing the pack
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vc_fallback.base.buffered import SubscriptionStatistics
     from vc_fallback.base.clock import Clock
     from vc_fallback.base.errors import ConfigurationError, FallbackError, NodeError, SubscriptionClosed
     from vc_fallback.base.health import HealthReason, HealthState
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         HeadOutcome,
         NodeHeadSeen,
         NodeQuarantined,
+        NodeReorgSeen,
         Observer,
         Signal,
         Started,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
     from vc_fallback.fallback import BeaconNodeFallback, NotReadyInTime
     from vc_fallback.heads.monitor import HeadMonitor, SlotHead
     from vc_fallback.heads.statistics import StreamStatistics
-    from vc_fallback.heads.subscription import Subscription, SubscriptionStatistics
+    from vc_fallback.heads.subscription import Subscription
     from vc_fallback.health.verdict import HealthVerdict
     from vc_fallback.node.capabilities import Capabilities, Lack
     from vc_fallback.node.client import BeaconNode
@@ -274,6 +276,7 @@ __all__ = [
     "NodeHeadSeen",
     "NodeId",
     "NodeQuarantined",
+    "NodeReorgSeen",
     "NodeStatus",
     "NotAcceptable",
     "NotFound",
@@ -363,6 +366,7 @@ __all__ = [
 _HOMES = {
     name: module
     for module, names in {
+        "vc_fallback.base.buffered": "SubscriptionStatistics",
         "vc_fallback.base.clock": "Clock",
         "vc_fallback.base.errors": "ConfigurationError FallbackError NodeError SubscriptionClosed",
         "vc_fallback.base.health": "HealthReason HealthState",
@@ -371,7 +375,7 @@ _HOMES = {
         """,
         "vc_fallback.base.signals": """
             DependentRootChanged GenerationChanged HeadDelivered HeadOutcome NodeHeadSeen NodeQuarantined
-            Observer Signal Started StreamChanged StreamReason StreamState
+            NodeReorgSeen Observer Signal Started StreamChanged StreamReason StreamState
         """,
         "vc_fallback.base.types": "Epoch HeadSource NodeId PayloadStatus Provenance Role Root Slot Sourced Tier",
         "vc_fallback.base.urls": "BaseURL",
@@ -386,7 +390,7 @@ _HOMES = {
         "vc_fallback.fallback": "BeaconNodeFallback NotReadyInTime",
         "vc_fallback.heads.monitor": "HeadMonitor SlotHead",
         "vc_fallback.heads.statistics": "StreamStatistics",
-        "vc_fallback.heads.subscription": "Subscription SubscriptionStatistics",
+        "vc_fallback.heads.subscription": "Subscription",
         "vc_fallback.health.verdict": "HealthVerdict",
         "vc_fallback.node.capabilities": "Capabilities Lack",
         "vc_fallback.node.client": "BeaconNode",

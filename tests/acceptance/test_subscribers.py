@@ -6,12 +6,13 @@ import anyio
 import pytest
 
 from tests.acceptance.harness import Followed, monitor
+from vc_fallback.base.buffered import OnFull
 from vc_fallback.base.errors import SubscriptionClosed
 from vc_fallback.base.signals import Signal
 from vc_fallback.base.types import Slot
 from vc_fallback.base.watch import WatchClosed
 from vc_fallback.decide.delivery import Delivered
-from vc_fallback.heads.subscription import OnFull, Subscription
+from vc_fallback.heads.subscription import Subscription
 from vc_fallback.testing import simulated_devnet
 
 pytestmark = pytest.mark.anyio

@@ -142,6 +142,25 @@ class NodeHeadSeen(Signal):
 
 
 @dataclass(frozen=True, slots=True)
+class NodeReorgSeen(Signal):
+    """A node said in a `chain_reorg` event that its head has left a branch: its own word of its own chain (H14).
+
+    Whether the delivered chain has is another matter. `depth` is in slots as the node counts it: from the common block
+    to the old head or to the new one. `received` is the loop time at which the event's bytes came.
+    """
+
+    node_id: NodeId
+    slot: Slot
+    depth: int
+    old_root: Root
+    new_root: Root
+    epoch: Epoch
+    optimistic: bool | None
+    generation: int
+    received: float
+
+
+@dataclass(frozen=True, slots=True)
 class StreamChanged(Signal):
     """A head stream changed its state or its verdict.
 

@@ -20,6 +20,7 @@ from vc_fallback.heads.telling import Telling
 from vc_fallback.heads.tier_gate import TierGate
 from vc_fallback.heads.verification import Verification
 from vc_fallback.health.book import HealthBook
+from vc_fallback.node.events import HeadTopicEvent, ReorgEvent
 from vc_fallback.settings import MAINNET_SLOT
 from vc_fallback.times import StreamTimes
 
@@ -69,6 +70,10 @@ class HeadCache:
         self.dependents: DependentRootWatch | None = None
         """Dependent roots of the delivered chain (C11); `None` until the chain is known."""
         self._deliver_to: dict[object, Callable[[Delivered], None]] = {}
+        self.taps: dict[object, Callable[[NodeId, HeadTopicEvent, float], None]] = {}
+        """Called with every event about the head that a listed node's stream brings, and the loop time of its bytes:
+        before the cache takes it, whatever becomes of it. `head` and `head_v2` of one block are one event (H11). They
+        must not wait, and none may fail."""
 
     # --- the chain
 
@@ -183,6 +188,10 @@ class HeadCache:
     def _note(self, head: NodeHead, *, announced: bool) -> None:
         """Have a head noted in the book of health."""
         self.book.head(head.node_id, head.slot, head.root, announced=announced, optimistic=head.optimistic)
+
+    def reorged(self, node_id: NodeId, event: ReorgEvent, received: float) -> None:
+        """Take a node's word that its head has left a branch, before its new head is offered (H14)."""
+        self.tell.reorg_seen(node_id, event, received)
 
     def streamed(self, head: NodeHead) -> bool:
         """Note that a stream announced a head; return whether it is a current one (H6)."""

@@ -4,12 +4,13 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import anyio
 import httpx
 from anyio.abc import TaskGroup
 
+from vc_fallback.base.buffered import Buffered, OnFull
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.errors import ConfigurationError, NodeError
 from vc_fallback.base.signals import Observer, Observers
@@ -23,7 +24,7 @@ from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.statistics import StreamStatistics
-from vc_fallback.heads.subscription import OnFull, Subscription
+from vc_fallback.heads.subscription import Subscription
 from vc_fallback.heads.supervisor import Supervisor
 from vc_fallback.heads.tasks import run
 from vc_fallback.health.book import HealthBook
@@ -86,7 +87,7 @@ class HeadMonitor:
         self._pool: NodePool | None = None
         self._host: TaskGroup | None = None
         self._scope: anyio.CancelScope | None = None
-        self._subscriptions: set[Subscription] = set()
+        self._subscriptions: set[Buffered[Any]] = set()
 
     async def __aenter__(self) -> Self:
         if self._cache is not None:

@@ -12,6 +12,7 @@ from vc_fallback.base.signals import (
     HeadOutcome,
     NodeHeadSeen,
     NodeQuarantined,
+    NodeReorgSeen,
     Observers,
     Started,
     StreamChanged,
@@ -25,6 +26,7 @@ from vc_fallback.decide.delivery import Decision, Delivered
 from vc_fallback.decide.dependents import DependentRootChange
 from vc_fallback.decide.gate import Gate
 from vc_fallback.decide.ledger import NodeFacts
+from vc_fallback.node.events import ReorgEvent
 
 
 class Telling:
@@ -108,6 +110,24 @@ class Telling:
         )
         if decision.outcome is HeadOutcome.TIER:
             self._observers(HeadHeld(now, head.node_id, head.slot, head.root))
+
+    def reorg_seen(self, node_id: NodeId, event: ReorgEvent, received: float) -> None:
+        """Tell that a node said that its head has left a branch."""
+        if self._observers:
+            self._observers(
+                NodeReorgSeen(
+                    at=self._clock.now(),
+                    node_id=node_id,
+                    slot=event.slot,
+                    depth=event.depth,
+                    old_root=event.old_head_block,
+                    new_root=event.new_head_block,
+                    epoch=event.epoch,
+                    optimistic=event.optimistic,
+                    generation=self._candidates.generation,
+                    received=received,
+                )
+            )
 
     def delivered(self, delivered: Delivered, slots: SlotClock) -> None:
         """Tell that a head was delivered."""
