@@ -5,7 +5,7 @@ Each topic is read flat and with `{"version", "data"}` around it, the defined sh
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -35,6 +35,7 @@ from vc_fallback.node.values.operations import ProposerSlashing, SignedBLSToExec
 from vc_fallback.node.values.payload_attestation import PayloadAttestationMessage
 from vc_fallback.node.values.preparations import SignedProposerPreferences
 from vc_fallback.node.values.sync_committee import SignedContributionAndProof
+from vc_fallback.node.votes import read_vote
 
 TopicValue = (
     HeadEvent
@@ -129,16 +130,22 @@ class TopicReading:
     :ivar key: the meaning of it in bytes (see `vc_fallback.node.meaning`); equal for copies, and only within a topic.
     """
 
-    __slots__ = ("_value", "key", "topic")
+    __slots__ = ("_make", "_value", "key", "topic")
 
-    def __init__(self, topic: str, key: bytes, value: TopicValue) -> None:
+    def __init__(
+        self, topic: str, key: bytes, value: TopicValue = None, make: Callable[[], TopicValue] | None = None
+    ) -> None:
+        """Take the value, or what makes it when it is asked for."""
         self.topic = topic
         self.key = key
         self._value = value
+        self._make = make
 
     @property
     def value(self) -> TopicValue:
         """What it says."""
+        if self._make is not None:
+            self._value, self._make = self._make(), None
         return self._value
 
 
@@ -159,6 +166,9 @@ def read_topic_event(topic: str, data: str) -> TopicReading:
 
     :raises MalformedEvent: as :func:`parse_topic_event`.
     """
+    vote = read_vote(topic, data)
+    if vote is not None:
+        return TopicReading(topic, vote.key, make=vote.make)
     value = parse_topic_event(topic, data)
     meaning = MEANINGS.get(topic)
     return TopicReading(topic, _spelling(value) if meaning is None else pack(meaning(value)), value)

@@ -1,15 +1,25 @@
 """Attestation data and its checkpoints, and the attestation that one validator makes of it."""
 
 from struct import Struct
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic.dataclasses import dataclass
 
 from vc_fallback.node.values.adapters import Unreadable
 from vc_fallback.node.values.containers import Container
-from vc_fallback.node.values.fields import VALUE, EpochNumber, RootBytes, Signature, SlotNumber, Uint64, ValidatorIndex
+from vc_fallback.node.values.fields import (
+    VALUE,
+    EpochNumber,
+    RootBytes,
+    Signature,
+    SlotNumber,
+    Uint64,
+    ValidatorIndex,
+    made,
+)
 
-_DATA = Struct("<QQ32sQ32sQ32s")
+DATA_LAYOUT = Struct("<QQ32sQ32sQ32s")
+"""Slot, index, beacon block root, epoch and root of the source and of the target: its serialisation."""
 
 
 @dataclass(frozen=True, slots=True, config=VALUE)
@@ -46,17 +56,17 @@ class AttestationData(Container):
 
         :raises ValueError: for any other length.
         """
-        if len(data) != _DATA.size:
+        if len(data) != DATA_LAYOUT.size:
             raise Unreadable(f"{cls.__name__} of another length")
-        slot, index, root, source_epoch, source_root, target_epoch, target_root = _DATA.unpack(data)
+        slot, index, root, source_epoch, source_root, target_epoch, target_root = DATA_LAYOUT.unpack(data)
         # Whatever the bytes are, they are numbers and roots: there is nothing to check.
-        source, target = _made(Checkpoint, source_epoch, source_root), _made(Checkpoint, target_epoch, target_root)
-        return _made(cls, slot, index, root, source, target)  # type: ignore[no-any-return]
+        source, target = made(Checkpoint, source_epoch, source_root), made(Checkpoint, target_epoch, target_root)
+        return made(cls, slot, index, root, source, target)  # type: ignore[no-any-return]
 
     def to_ssz(self) -> bytes:
         """Return its serialisation."""
         source, target = self.source, self.target
-        return _DATA.pack(
+        return DATA_LAYOUT.pack(
             self.slot, self.index, self.beacon_block_root, source.epoch, source.root, target.epoch, target.root
         )
 
@@ -71,10 +81,3 @@ class SingleAttestation(Container):
     attester_index: ValidatorIndex
     data: AttestationData
     signature: Signature
-
-
-def _made(kind: Any, *values: Any) -> Any:  # noqa: ANN401 - a class and its value
-    made = object.__new__(kind)
-    for name, value in zip(kind.__slots__, values, strict=True):
-        object.__setattr__(made, name, value)
-    return made

@@ -25,7 +25,7 @@ from vc_fallback.node.values.fields import (
     ValidatorIndex,
 )
 
-_MOST_BITS = 64 * 2048 // 8 + 1
+MOST_BITS = 64 * 2048 // 8 + 1
 """Bytes at most of the bits of an attestation: of 64 committees of 2,048 members, and the bit that ends the list."""
 _NUMBERS = list[Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]]
 
@@ -55,7 +55,7 @@ def _numbers(value: object) -> object:
     return [uint64(number) for number in value]
 
 
-Bits = Annotated[bytes, Hex(most=_MOST_BITS), AfterValidator(_some)]
+Bits = Annotated[bytes, Hex(most=MOST_BITS), AfterValidator(_some)]
 """A list of bits, the last of which only says where it ends."""
 CommitteeBits = Annotated[bytes, Hex(most=8)]
 """A bit for each committee of a slot: 8 bytes, or 1 in the minimal preset."""

@@ -66,6 +66,14 @@ class Hex:
         )
 
 
+def made(kind: Any, *values: Any) -> Any:  # noqa: ANN401 - a class and its value
+    """Make a frozen value of what has been checked: its fields in their order."""
+    value = object.__new__(kind)
+    for name, field in zip(kind.__slots__, values, strict=True):
+        object.__setattr__(value, name, field)
+    return value
+
+
 def write_hex(data: bytes) -> str:
     """Write bytes as `0x` and digits in lower case."""
     return "0x" + data.hex()

@@ -81,7 +81,7 @@ class Answer(msgspec.Struct, Generic[T], frozen=True, forbid_unknown_fields=True
 
 def read_plain(kind: Any, body: bytes) -> Any:  # noqa: ANN401 - a type made of rows; an `Answer` with it
     """Read a JSON answer whose `data` is of a type, if it is in the plainest form; else return `None`."""
-    if not _plain(body):
+    if not is_plain(body):
         return None
     try:
         found = _reader(kind)(body)
@@ -93,7 +93,7 @@ def read_plain(kind: Any, body: bytes) -> Any:  # noqa: ANN401 - a type made of 
 
 @cache
 def _reader(kind: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - a type
-    # Not strict, it takes numbers in strings. Of what else that allows, bounds and `_plain` leave nothing.
+    # Not strict, it takes numbers in strings. Of what else that allows, bounds and `is_plain` leave nothing.
     return msgspec.json.Decoder(Answer[kind], strict=False, dec_hook=_convert).decode
 
 
@@ -111,7 +111,7 @@ _MARKS = bytes.maketrans(b"E:,[]{}", b'e""""""')
 _DROPPED = bytes(set(range(128)) - set(b'"E:,[]{}eghijklmnopqrstuvwxyz'))
 
 
-def _plain(body: bytes) -> bool:
+def is_plain(body: bytes) -> bool:
     """Whether no number in an answer, bare or in a string, can have a fraction, an exponent or a sign.
 
     Without all that a number may be made of, an exponent is an `e` that stands alone between two marks of JSON. Hex has

@@ -1,0 +1,127 @@
+"""Attestations, whose events come by the ten thousand in a slot: read by msgspec, made into values when asked for.
+
+As with rows (`vc_fallback.node.values.rows`) only the plainest form is read so: flat, numbers below 2^63, no members
+but those that are known. All of it is checked as strictly as elsewhere, in half the time; and of two in three, which
+are copies, nobody wants more than the key.
+"""
+
+from binascii import unhexlify
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from vc_fallback.node.meaning import pack
+from vc_fallback.node.values.attestation import DATA_LAYOUT, AttestationData, SingleAttestation
+from vc_fallback.node.values.events import MOST_BITS, AttestationEvent
+from vc_fallback.node.values.fields import made
+from vc_fallback.node.values.rows import is_plain
+
+_Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Root = Annotated[str, msgspec.Meta(min_length=66, max_length=66)]
+_Signature = Annotated[str, msgspec.Meta(min_length=194, max_length=194)]
+_Bits = Annotated[str, msgspec.Meta(min_length=4, max_length=2 + 2 * MOST_BITS)]
+_CommitteeBits = Annotated[str, msgspec.Meta(min_length=2, max_length=18)]
+
+
+class Vote(NamedTuple):
+    """A vote that is right.
+
+    :param key: as `vc_fallback.node.meaning` has it of the same vote.
+    :param make: makes the value.
+    """
+
+    key: bytes
+    make: Callable[[], AttestationEvent | SingleAttestation]
+
+
+class _Checkpoint(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    epoch: _Number
+    root: _Root
+
+
+class _Data(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    slot: _Number
+    index: _Number
+    beacon_block_root: _Root
+    source: _Checkpoint
+    target: _Checkpoint
+
+
+class _Single(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    committee_index: _Number
+    attester_index: _Number
+    data: _Data
+    signature: _Signature
+
+
+class _Attestation(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    aggregation_bits: _Bits
+    data: _Data
+    signature: _Signature
+    committee_bits: _CommitteeBits | None = None
+
+
+def _single(found: _Single) -> Vote:
+    data = _packed(found.data)
+    signature = _bytes(found.signature)
+    committee, attester = found.committee_index, found.attester_index
+
+    def make() -> SingleAttestation:
+        return made(SingleAttestation, committee, attester, AttestationData.from_ssz(data), signature)  # type: ignore[no-any-return]
+
+    return Vote(pack((attester, committee, data)), make)
+
+
+def _attestation(found: _Attestation) -> Vote:
+    data = _packed(found.data)
+    signature, bits = _bytes(found.signature), _bytes(found.aggregation_bits)
+    committees = None if found.committee_bits is None else _bytes(found.committee_bits)
+    if not bits[-1]:
+        raise ValueError
+
+    def make() -> AttestationEvent:
+        return made(AttestationEvent, bits, AttestationData.from_ssz(data), signature, committees)  # type: ignore[no-any-return]
+
+    return Vote(pack((data, bits, committees)), make)
+
+
+def _packed(data: _Data) -> bytes:
+    source, target = data.source, data.target
+    return DATA_LAYOUT.pack(
+        data.slot,
+        data.index,
+        _bytes(data.beacon_block_root),
+        source.epoch,
+        _bytes(source.root),
+        target.epoch,
+        _bytes(target.root),
+    )
+
+
+def _bytes(text: str) -> bytes:
+    if text[:2] != "0x":
+        raise ValueError
+    return unhexlify(text[2:])
+
+
+# Not strict, it takes numbers in strings. Of what else that allows, bounds and `is_plain` leave nothing.
+_SINGLE = msgspec.json.Decoder(_Single, strict=False).decode
+_AGGREGATE = msgspec.json.Decoder(_Attestation, strict=False).decode
+_READERS: Mapping[str, tuple[Callable[[bytes], Any], Callable[[Any], Vote]]] = {
+    "single_attestation": (_SINGLE, _single),
+    "attestation": (_AGGREGATE, _attestation),
+}
+
+
+def read_vote(topic: str, data: str) -> Vote | None:
+    """Read an event with a vote, if it is in the plainest form; else, and of other topics, return `None`."""
+    reader = _READERS.get(topic)
+    if reader is None:
+        return None
+    decode, check = reader
+    try:
+        body = data.encode()
+        return check(decode(body)) if is_plain(body) else None
+    except (ValueError, RecursionError):
+        return None
