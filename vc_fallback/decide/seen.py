@@ -13,17 +13,17 @@ CEILING = 2**18
 class SeenWindow:
     """The meanings that were seen in the last slots. Each call takes the same time, whatever was seen.
 
-    A copy that comes up to `slots` slots after the first is known as one; a quarter of that later it is not any more.
+    A copy that comes up to `slots` slots after the first is known as one; half of that later it is not any more.
     What counts is the slot in which an event comes, not one that it names: an exit names an epoch of years ago,
     and what a node writes is not to say what is forgotten.
 
-    Of a meaning 64 bits of a keyed hash are kept, about 120 bytes with their place. An event is taken for another one
+    Of a meaning 64 bits of a salted hash are kept, about 120 bytes with their place. An event is taken for another one
     with a probability of (remembered / 2^64): with 150,000 remembered and 30,000 in a slot once in 1,500 years.
 
     :ivar forgotten: meanings given up before their time as there were too many: copies of these are told again.
     """
 
-    __slots__ = ("_ceiling", "_key", "_length", "_now", "_old", "_size", "_slots", "_until", "forgotten")
+    __slots__ = ("_ceiling", "_length", "_now", "_old", "_salt", "_size", "_slots", "_until", "forgotten")
 
     def __init__(self, slots: int, *, ceiling: int = CEILING) -> None:
         """
@@ -37,7 +37,7 @@ class SeenWindow:
         self._slots = slots
         self._length = -(-slots // GENERATIONS)
         self._ceiling = ceiling
-        self._key = token_bytes(16)
+        self._salt = token_bytes(16)
         self._now: set[bytes] = set()
         self._until: int | None = None
         """The first slot that belongs to the next part."""
@@ -57,7 +57,7 @@ class SeenWindow:
         until = self._until
         if until is None or not until - self._length <= slot < until:
             self._turn(slot)
-        short = blake2b(key, digest_size=8, key=self._key).digest()
+        short = blake2b(key, digest_size=8, salt=self._salt).digest()
         now = self._now
         if short in now:
             return False
