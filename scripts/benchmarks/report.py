@@ -30,11 +30,23 @@ def ratio(ours: Iterable[Sequence[float]], theirs: Iterable[Sequence[float]]) ->
 class Report:
     """Prints as it goes, and can be kept."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        command: str = "",
+        begun: dt.datetime | None = None,
+        load: tuple[float, float] | None = None,
+    ) -> None:
+        """:param name: of the file, and of what `scripts/bench` measures unless it was another `command`.
+        :param begun: when it began, if not now.
+        :param load: the load average at the beginning and at the end, if not now's and that of the moment it is kept.
+        """
         self._name = name
+        self._command = command or f"scripts/bench {name}"
         self._lines: list[str] = []
-        self._begun = dt.datetime.now(dt.UTC)
-        self._load = os.getloadavg()[0]
+        self._begun = begun or dt.datetime.now(dt.UTC)
+        self._load: tuple[float, float | None] = load or (os.getloadavg()[0], None)
 
     def text(self, text: str) -> None:
         """Add a paragraph."""
@@ -55,12 +67,13 @@ class Report:
         """Keep it; return where."""
         KEPT.mkdir(exist_ok=True)
         file = KEPT / f"{self._name}.md"
+        at_beginning, at_end = self._load
         where = (
             f"{self._begun:%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} {platform.python_version()}, "
-            f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, load average {self._load:.1f} at the "
-            f"beginning and {os.getloadavg()[0]:.1f} at the end, niceness {os.nice(0)}."
+            f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, load average {at_beginning:.1f} at the "
+            f"beginning and {os.getloadavg()[0] if at_end is None else at_end:.1f} at the end, niceness {os.nice(0)}."
         )
-        head = [f"# `scripts/bench {self._name}`", "", where, ""]
+        head = [f"# `{self._command}`", "", where, ""]
         file.write_text("\n".join([*head, *self._lines]).rstrip() + "\n")
         return file
 

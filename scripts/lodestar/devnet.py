@@ -17,6 +17,7 @@ from scripts.lodestar import launch, links, processes, rest
 from scripts.lodestar.errors import MisuseError
 from scripts.lodestar.launch import VC, Condition, node_name
 from scripts.lodestar.modules import ensure_modules, locked
+from scripts.lodestar.processes import ProcessId
 from scripts.lodestar.rest import Head, RestError
 from scripts.lodestar.state import FILE, State, default_directory, free_ports, load
 
@@ -46,12 +47,13 @@ class Devnet:
         self._slot_duration = slot_duration
         self._nodes = nodes
 
-    def up(self, *, validators: bool = True, timeout: float = 120.0) -> None:
+    def up(self, *, validators: bool = True, genesis_time: int | None = None, timeout: float = 120.0) -> None:
         """Start and link the nodes, start the validators, and wait until all nodes have the same new head.
 
         Lodestar's modules are installed before that, outside of `timeout`. When it fails nothing is left running, and
         the error's `detail` is the end of a log. Without `validators` there is no block until
-        `validator_client` is called.
+        `validator_client` or `other_client` is called. The chain begins at `genesis_time` (Unix seconds), or as soon
+        as the nodes can be there.
         """
         modules = ensure_modules()
         deadline = time.monotonic() + timeout
@@ -69,7 +71,7 @@ class Devnet:
                 slot_duration=self._slot_duration,
                 nodes=self._nodes,
                 # Each process needs about 2 s of processor time to start; the tests' machines have two cores.
-                genesis_time=int(time.time()) + 4 + 2 * self._nodes,
+                genesis_time=genesis_time or int(time.time()) + 4 + 2 * self._nodes,
                 rest_ports=ports[::2],
                 p2p_ports=ports[1::2],
             )
@@ -196,6 +198,27 @@ class Devnet:
             launch.await_common_head(self.directory, state, [0], deadline, minimum=launch.slot_now(state) + 1)
             links.renew_links(state, launch.awake(state), range(state.nodes + 1), deadline)
             return True
+
+    def other_client(self, command: Sequence[str] | None = None) -> ProcessId:
+        """Start a validator client on nodes 1 to N alone, the first one preferred, and return without waiting.
+
+        It is Lodestar's own, or else `command`, which is watched and ended by the devnet in the same way. It is the
+        caller's child.
+        """
+        modules = ensure_modules()
+        with self._working() as state:
+            if self.validators_running():
+                raise MisuseError("a validator client is running already")
+            if command is None:
+                launch.start_validators(self.directory, state, range(1, state.nodes + 1), modules)
+            else:
+                launch.start_client(self.directory, state, command)
+            return state.processes[VC]
+
+    @property
+    def client_output(self) -> Path:
+        """What the validator client has printed."""
+        return launch.log_file(self.directory, VC)
 
     def heal(self, *, timeout: float = 90.0) -> Head:
         """Undo every fault: all nodes and the validators run, nothing is frozen, broken or cut.

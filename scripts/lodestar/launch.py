@@ -17,6 +17,7 @@ VALIDATORS = 8
 TOLERANCE = 1_000_000
 # Slots do not wait: where it is allowed (root), the validators go before everything else on a busy machine.
 NICENESS = -5
+_FIRST = ("nice", "-n", str(NICENESS))
 LOG_TAIL = 15
 VC = "vc"
 Condition = Literal["running", "frozen", "dead"]
@@ -60,13 +61,23 @@ def start_validators(directory: Path, state: State, numbers: Iterable[int], modu
     _start(directory, state, VC, arguments, {}, modules)
 
 
+def start_client(directory: Path, state: State, command: Sequence[str]) -> None:
+    """Start another validator client than Lodestar's, in a folder of its own, and note its process."""
+    folder = directory / VC
+    folder.mkdir(exist_ok=True)
+    state.processes[VC] = processes.spawn(
+        [*_FIRST, *command], directory=folder, environment=os.environ, log=log_file(directory, VC)
+    )
+    state.save(directory)
+
+
 def _start(
     directory: Path, state: State, name: str, arguments: Sequence[str], extra: dict[str, str], modules: Path
 ) -> None:
     folder = directory / name
     folder.mkdir(exist_ok=True)
     command = [
-        *(("nice", "-n", str(NICENESS)) if name in (VC, node_name(0)) else ()),
+        *(_FIRST if name in (VC, node_name(0)) else ()),
         *("node", str(HERE / "launcher.mjs"), *arguments),
         *("--dataDir", str(folder / "data"), "--logFile", "none"),
         *("--params.SECONDS_PER_SLOT", str(state.slot_duration)),

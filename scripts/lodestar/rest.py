@@ -26,31 +26,34 @@ class Head:
     optimistic: bool
 
 
-def call(port: int, path: str, *, method: str = "GET", timeout: float = 2.0) -> dict[str, Any]:
-    """One request on a connection of its own; `timeout` in seconds holds for each read.
+def call(port: int, path: str, *, method: str = "GET", body: object = None, timeout: float = 2.0) -> dict[str, Any]:
+    """One request on a connection of its own, with `body` as JSON; `timeout` in seconds holds for each read.
 
     :raises RestError: no connection, no answer in time, a status other than 2xx, or no JSON object in the body.
     """
     connection = http.client.HTTPConnection(HOST, port, timeout=timeout)
     try:
-        connection.request(method, path)
+        if body is None:
+            connection.request(method, path)
+        else:
+            connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
         answer = connection.getresponse()
-        body = answer.read()
+        content = answer.read()
     except (OSError, http.client.HTTPException) as error:
         raise RestError(f"{method} {path}: {str(error) or type(error).__name__}") from error
     finally:
         connection.close()
     if not 200 <= answer.status < 300:
         kind = NotFoundError if answer.status == http.HTTPStatus.NOT_FOUND else RestError
-        raise kind(f"{method} {path}: {answer.status} {body[:200]!r}")
-    if not body:
+        raise kind(f"{method} {path}: {answer.status} {content[:200]!r}")
+    if not content:
         return {}
     try:
-        parsed = json.loads(body)
+        parsed = json.loads(content)
     except ValueError as error:
-        raise RestError(f"{method} {path}: {body[:200]!r} is not JSON") from error
+        raise RestError(f"{method} {path}: {content[:200]!r} is not JSON") from error
     if not isinstance(parsed, dict):
-        raise RestError(f"{method} {path}: {body[:200]!r} is not a JSON object")
+        raise RestError(f"{method} {path}: {content[:200]!r} is not a JSON object")
     return parsed
 
 

@@ -1,0 +1,93 @@
+"""The validator clients that are compared: each has all validators, and the same nodes in the same order."""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from scripts.lodestar import processes
+from scripts.lodestar.devnet import Devnet
+from scripts.lodestar.errors import DevnetError
+from scripts.lodestar.launch import VALIDATORS, log_tail
+from scripts.lodestar.processes import ProcessId
+
+Name = Literal["minimal", "lodestar"]
+NAMES: tuple[Name, ...] = ("minimal", "lodestar")
+TITLES: Mapping[Name, str] = {"minimal": "`examples/minimal_vc`", "lodestar": "Lodestar's validator client 1.5.1"}
+ROOT = Path(__file__).parents[2]
+STOP_LIMIT = 10.0
+GUARD = "guard.json"
+
+
+class Client:
+    """A validator client on a devnet, from `start` to `stop`."""
+
+    def __init__(self, name: Name, devnet: Devnet) -> None:
+        self._name = name
+        self._devnet = devnet
+        self._process: ProcessId | None = None
+
+    def start(self) -> None:
+        """Start it; it may begin before genesis."""
+        self._process = self._devnet.other_client(_minimal(self._devnet) if self._name == "minimal" else None)
+
+    def stop(self) -> int | None:
+        """End it; return its exit status, or `None` for Lodestar's, which does not always end by itself.
+
+        :raises DevnetError: it ended before, or did not end when it was told to.
+        """
+        assert self._process is not None  # noqa: S101 - it was started
+        if not processes.send(self._process, signal.SIGTERM):
+            raise DevnetError("the validator client ended by itself", self._tail())
+        status = _wait(self._process)
+        if status is None:
+            processes.kill(self._process)
+            if self._name == "minimal":
+                raise DevnetError(f"the validator client did not end within {STOP_LIMIT:.0f} s", self._tail())
+        return status if self._name == "minimal" else None
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The JSON lines that it has printed."""
+        found = []
+        for line in self._devnet.client_output.read_text(errors="replace").splitlines():
+            if line.startswith("{"):
+                with contextlib.suppress(ValueError):
+                    found.append(json.loads(line))
+        return found
+
+    @property
+    def guard(self) -> object:
+        """What its slashing protection holds in the end."""
+        file = _guard(self._devnet)
+        return json.loads(file.read_text()) if file.exists() else None
+
+    def _tail(self) -> str:
+        return log_tail(self._devnet.directory, "vc")
+
+
+def _minimal(devnet: Devnet) -> Sequence[str]:
+    return (
+        *(sys.executable, "-u", "-P", "-m", "examples.minimal_vc"),
+        *devnet.urls,
+        *("--validators", str(VALIDATORS), "--guard", str(_guard(devnet))),
+    )
+
+
+def _guard(devnet: Devnet) -> Path:
+    return devnet.directory / "vc" / GUARD
+
+
+def _wait(process: ProcessId) -> int | None:
+    deadline = time.monotonic() + STOP_LIMIT
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(process.pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.05)
+    return None

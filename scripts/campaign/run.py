@@ -1,0 +1,153 @@
+"""One campaign: a devnet, a validator client, faults on the nodes, and what the chain holds in the end."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scripts.campaign.chain import SLOTS_PER_EPOCH, Block, EpochDuties
+from scripts.campaign.clients import Client, Name
+from scripts.campaign.plan import BREAK, FIRST_SLOT, MEND, NODES, Fault
+from scripts.campaign.witness import Probe, Witness, finalized, read_chain, version
+from scripts.lodestar.devnet import Devnet
+from scripts.lodestar.errors import DevnetError
+from scripts.lodestar.tether import tethered
+
+AFTER = SLOTS_PER_EPOCH + 1
+"""Slots after the last one that counts, in which its votes can still be included, and one for the block to come."""
+UNTIL_GENESIS = 15
+"""Seconds: four nodes and the client start in ten on two cores, and in an epoch without a block a node gives up."""
+LATE_START = 1.0
+"""Slots by which a fault may begin too late."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A fault as it was, in slots since genesis: the node broken, to be mended, and with all blocks and links again."""
+
+    fault: Fault
+    broken: float
+    mended: float
+    recovered: float
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Everything that figures are made of.
+
+    :ivar faults: empty for a run without.
+    :ivar shown: by root of a block, how many seconds into its slot the network had it as its head.
+    :ivar finalized: the finalized epoch at the beginning and at the end.
+    :ivar version: of the beacon nodes.
+    :ivar began: Unix time in seconds.
+    :ivar load: the machine's load average at the beginning and at the end.
+    :ivar status: exit status of the client; `None` for one that was killed.
+    :ivar lines: the JSON lines that the client printed.
+    :ivar guard: what its slashing protection holds in the end.
+    """
+
+    client: Name
+    slot_duration: int
+    first: int
+    last: int
+    faults: list[Held]
+    blocks: list[Block]
+    duties: list[EpochDuties]
+    shown: dict[str, float]
+    probes: list[Probe]
+    finalized: tuple[int, int]
+    version: str
+    began: float
+    load: tuple[float, float]
+    status: int | None
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    guard: object = None
+
+
+def campaign(
+    client: Name,
+    faults: Sequence[Fault],
+    slots: int,
+    directory: Path,
+    *,
+    slot_duration: int = 2,
+    genesis_time: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Recording:
+    """Run it, for so many slots from the first that counts. The chain begins at `genesis_time` (Unix seconds), or soon.
+
+    :raises DevnetError: a node or the client ended by itself, or did not come back, or the chain cannot be read.
+    """
+    began, load = time.time(), os.getloadavg()[0]
+    genesis_time = genesis_time or int(began) + UNTIL_GENESIS
+    time.sleep(max(0.0, genesis_time - UNTIL_GENESIS - began))
+    with tethered(Devnet(directory, nodes=NODES, slot_duration=slot_duration)) as devnet:
+        devnet.up(validators=False, genesis_time=genesis_time)
+        validators = Client(client, devnet)
+        validators.start()
+        say(f"up, genesis in {devnet.genesis_time - time.time():.1f} s")
+        with Witness(devnet) as witness:
+            clock = _Clock(devnet)
+            last = FIRST_SLOT + slots - 1
+            clock.sleep_until(FIRST_SLOT)
+            before = finalized(devnet)
+            held = [_hold(devnet, clock, fault, say) for fault in faults]
+            clock.sleep_until(last + 1 + AFTER)
+            after = finalized(devnet)
+        status = validators.stop()
+        return Recording(
+            client=client,
+            slot_duration=slot_duration,
+            first=FIRST_SLOT,
+            last=last,
+            faults=held,
+            blocks=read_chain(devnet, last + SLOTS_PER_EPOCH),
+            duties=witness.duties,
+            shown=witness.shown,
+            probes=witness.probes,
+            finalized=(before, after),
+            version=version(devnet),
+            began=began,
+            load=(load, os.getloadavg()[0]),
+            status=status,
+            lines=validators.lines,
+            guard=validators.guard,
+        )
+
+
+class _Clock:
+    def __init__(self, devnet: Devnet) -> None:
+        self._genesis, self._duration = devnet.genesis_time, devnet.slot_duration
+        self._devnet = devnet
+
+    @property
+    def now(self) -> float:
+        """Slots since genesis."""
+        return (time.time() - self._genesis) / self._duration
+
+    def sleep_until(self, slot: float) -> None:
+        """Wait; see meanwhile that the client has not ended.
+
+        :raises DevnetError: it has.
+        """
+        while (left := (slot - self.now) * self._duration) > 0:
+            if not self._devnet.validators_running():
+                raise DevnetError("the validator client ended by itself")
+            time.sleep(min(left, 1.0))
+
+
+def _hold(devnet: Devnet, clock: _Clock, fault: Fault, say: Callable[[str], None]) -> Held:
+    clock.sleep_until(fault.start)
+    if clock.now > fault.start + LATE_START:
+        say(f"the fault of slot {fault.start:.1f} begins late: the node before it took long to come back")
+    broken = clock.now
+    BREAK[fault.kind](devnet, fault.node)
+    say(f"slot {broken:.2f}: node {fault.node} {fault.kind}")
+    clock.sleep_until(broken + fault.held)
+    mended = clock.now
+    MEND[fault.kind](devnet, fault.node)
+    recovered = clock.now
+    say(f"slot {recovered:.2f}: node {fault.node} follows the chain again, mended in slot {mended:.2f}")
+    return Held(fault, broken, mended, recovered)
