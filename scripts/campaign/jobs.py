@@ -44,7 +44,7 @@ def run_jobs(jobs: Sequence[Job]) -> list[Recording]:
     """
     with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
         files = [Path(folder) / f"{number}.json" for number in range(len(jobs))]
-        children = [_start(job, file) for job, file in zip(jobs, files, strict=True)]
+        children = [start(job, file) for job, file in zip(jobs, files, strict=True)]
         try:
             while any(child.poll() is None for child in children):
                 if any(child.poll() for child in children):
@@ -59,7 +59,8 @@ def run_jobs(jobs: Sequence[Job]) -> list[Recording]:
         return [RECORDING.validate_json(file.read_bytes()) for file in files]
 
 
-def _start(job: Job, file: Path) -> subprocess.Popen[bytes]:
+def start(job: Job, file: Path) -> subprocess.Popen[bytes]:
+    """Start the process of a campaign; it ends early when its standard input does."""
     command = [sys.executable, "-P", "-m", "scripts.campaign.jobs", JOB.dump_json(job).decode(), str(file)]
     # A session of its own: Ctrl-C in the terminal reaches this process alone, which sees to the rest.
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
