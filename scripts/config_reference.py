@@ -12,7 +12,14 @@ from pydantic.fields import FieldInfo
 
 from vc_fallback.base.types import Role, Tier
 from vc_fallback.config import CandidateSettings, ChainSettings, FallbackConfig
-from vc_fallback.settings import HeadSettings, HealthSettings, RequestSettings, StreamSettings, WireSettings
+from vc_fallback.settings import (
+    HeadSettings,
+    HealthSettings,
+    RequestSettings,
+    StreamSettings,
+    TopicSettings,
+    WireSettings,
+)
 
 TARGET = Path(__file__).parent.parent / "docs" / "configuration.md"
 
@@ -22,6 +29,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "`[chain]`": ChainSettings,
     "`[streams]`": StreamSettings,
     "`[heads]`": HeadSettings,
+    "`[topics]`": TopicSettings,
     "`[health]`": HealthSettings,
     "`[requests]`": RequestSettings,
     "`[wire]`": WireSettings,

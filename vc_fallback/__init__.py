@@ -169,7 +169,10 @@ if TYPE_CHECKING:
         RequestFailed,
     )
     from vc_fallback.routing.quorum import Agreement
-    from vc_fallback.status import ChainStatus, HeadStatus, NodeStatus, Status
+    from vc_fallback.status import ChainStatus, HeadStatus, NodeStatus, Status, TopicConnectionStatus, TopicStatus
+    from vc_fallback.topics.event import TopicEvent, TopicUnavailable
+    from vc_fallback.topics.subscription import TopicSubscription
+    from vc_fallback.topics.unit import TopicStatistics
 else:
     from importlib import import_module
 
@@ -347,6 +350,12 @@ __all__ = [
     "Syncing",
     "TLSSettings",
     "Tier",
+    "TopicConnectionStatus",
+    "TopicEvent",
+    "TopicStatistics",
+    "TopicStatus",
+    "TopicSubscription",
+    "TopicUnavailable",
     "Unauthorized",
     "UnknownBlock",
     "Unreachable",
@@ -440,7 +449,10 @@ _HOMES = {
             AllNodesFailed Attempt DeadlineExceeded Doubt NoCandidates NotSent QuorumNotReached RequestFailed
         """,
         "vc_fallback.routing.quorum": "Agreement",
-        "vc_fallback.status": "ChainStatus HeadStatus NodeStatus Status",
+        "vc_fallback.status": "ChainStatus HeadStatus NodeStatus Status TopicConnectionStatus TopicStatus",
+        "vc_fallback.topics.event": "TopicEvent TopicUnavailable",
+        "vc_fallback.topics.subscription": "TopicSubscription",
+        "vc_fallback.topics.unit": "TopicStatistics",
     }.items()
     for name in names.split()
 }

@@ -21,6 +21,7 @@ from vc_fallback.settings import (
     RequestSettings,
     Settings,
     StreamSettings,
+    TopicSettings,
     WireSettings,
 )
 
@@ -128,6 +129,8 @@ class FallbackConfig(Settings):
     """Head streams."""
     heads: HeadSettings = HeadSettings()
     """Delivery of heads."""
+    topics: TopicSettings = TopicSettings()
+    """Subscriptions to topics."""
     health: HealthSettings = HealthSettings()
     """Health of nodes."""
     requests: RequestSettings = RequestSettings()

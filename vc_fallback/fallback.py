@@ -1,13 +1,14 @@
 """The facade: many beacon nodes held as one. It composes heads, health and requests."""
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
 import anyio
 import httpx
 
+from vc_fallback.base.buffered import OnFull
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.errors import FallbackError, NodeError
 from vc_fallback.base.health_signals import HealthChanged
@@ -46,6 +47,10 @@ from vc_fallback.routing.runner import Runner
 from vc_fallback.routing.witnesses import Witnesses
 from vc_fallback.snapshot import snapshot
 from vc_fallback.status import Status
+from vc_fallback.topics.context import TopicContext
+from vc_fallback.topics.hub import TopicHub
+from vc_fallback.topics.subscription import TopicSubscription
+from vc_fallback.topics.unit import TopicStatistics
 from vc_fallback.wire.dial import Resolver
 
 T = TypeVar("T")
@@ -106,6 +111,7 @@ class BeaconNodeFallback(
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         warm()
+        self._config = config
         self._settings = config.requests
         stragglers = config.requests.stragglers
         self._runner = Runner(stragglers=stragglers, at_once=max(1, min(stragglers, config.wire.concurrency) // 2))
@@ -124,9 +130,10 @@ class BeaconNodeFallback(
             resolver=resolver,
             transport=transport,
             outcomes=self._outcomes_of,
-            also=[self._run],
+            also=[self._run, self._run_topics],
         )
         self._chain = ChainOfHeads(self._heads)
+        self._topics: TopicHub | None = None
 
     async def __aenter__(self) -> Self:
         await self._heads.__aenter__()
@@ -145,6 +152,21 @@ class BeaconNodeFallback(
         )
         self._witnesses = Witnesses(desk)
         self._returns = Returns(desk, self._preparations, self._tell_again)
+        self._topics = TopicHub(
+            TopicContext(
+                config=self._config,
+                candidates=heads.candidates,
+                clock=heads.clock,
+                ledger=heads.cache.ledger,
+                book=heads.cache.book,
+                cooldowns=heads.cache.cooldowns,
+                slots=lambda: heads.slots,
+                times=lambda: heads.cache.times,
+                identified=heads.cache.identified,
+            ),
+            heads.make_node,
+            heads.cache.taps,
+        )
         try:
             await self._runner.opened.wait()
         except BaseException as error:
@@ -161,6 +183,8 @@ class BeaconNodeFallback(
         try:
             await self._heads.__aexit__(kind, error, traceback)
         finally:
+            if self._topics is not None:
+                self._topics.close()
             # Who waits for nodes is woken.
             desk.left = True
             self._desk, self._left = None, True
@@ -264,6 +288,31 @@ class BeaconNodeFallback(
             accept=accept,
         )
 
+    # --- topics
+
+    def subscribe(self, *topics: str, buffer: int | None = None, on_full: OnFull = "drop_oldest") -> TopicSubscription:
+        """Subscribe to topics of the Beacon API's events, known here or not; leaving the block unsubscribes (T1–T7)::
+
+            async with nodes.subscribe("finalized_checkpoint", "attester_slashing") as events:
+                async for event in events:
+                    print(event.topic, event.value, event.node_id)
+
+        Every primary carries them, and fallbacks do while no primary does. Each event is told once, as the first node
+        told it. Events begin when a node has taken the subscription; of the head's topics (`head` and `head_v2`, which
+        are one, and `chain_reorg`) they come by the head streams.
+
+        :param buffer: events that may wait unread; default from the configuration.
+        :param on_full: drop the oldest and count it, or close the subscription.
+        :raises RuntimeError: before the context is entered, and after it was left.
+        :raises ValueError: for no topic, for what cannot be the name of one, and for more than 64 at once. Reading
+            raises :exc:`TopicUnavailable` where nobody carries a topic.
+        """
+        return self._hub().subscribe(topics, buffer=buffer, on_full=on_full)
+
+    def topic_statistics(self) -> Mapping[NodeId, TopicStatistics]:
+        """Return counts of every node that was asked for topics other than the head's."""
+        return {} if self._topics is None else self._topics.statistics()
+
     # --- the list
 
     def update_candidates(
@@ -276,7 +325,10 @@ class BeaconNodeFallback(
 
         :raises ConfigurationError: `field` names what is wrong.
         """
-        return self._heads.update_candidates(candidates, restart=restart)
+        change = self._heads.update_candidates(candidates, restart=restart)
+        if restart == "all" and self._topics is not None:
+            self._topics.restart_all()
+        return change
 
     def drain(self, node_id: NodeId, duration: float) -> None:
         """Put a node last on purpose for so many seconds; see :meth:`HeadMonitor.drain`."""
@@ -318,7 +370,7 @@ class BeaconNodeFallback(
 
     def status(self) -> Status:
         """Return a snapshot of everything (O2)."""
-        return snapshot(self._heads, self._open(), self._preparations)
+        return snapshot(self._heads, self._open(), self._preparations, self._hub())
 
     def _wanting(self) -> list[str]:
         """Say of every node that is not usable what it lacks."""
@@ -341,6 +393,16 @@ class BeaconNodeFallback(
                 # Calls under way in other tasks end now, and not when all streams have closed, which may take a second.
                 self._desk.left = True
                 self._heads.pool.close()
+
+    def _hub(self) -> TopicHub:
+        self._open()
+        if self._topics is None:
+            raise RuntimeError("it has not been entered")
+        return self._topics
+
+    async def _run_topics(self) -> None:
+        if self._topics is not None:
+            await self._topics.run()
 
     def _outcomes_of(self, node_id: NodeId) -> Outcomes:
         """Return what is told how requests to a node ended, for a client that is made now.
@@ -375,5 +437,7 @@ class BeaconNodeFallback(
         if self._returns is not None:
             self._returns(signal)
             self._witnesses(signal)
+        if self._topics is not None:
+            self._topics.observe(signal)
         if isinstance(signal, (HealthChanged, GenerationChanged)) and not self._changed.closed:
             self._changed.set(None)

@@ -74,6 +74,21 @@ class HeadSettings(Settings):
     """Heads that a subscriber may leave unread (C8)."""
 
 
+class TopicSettings(Settings):
+    """Subscriptions to topics (T1–T7). Times in seconds scale with the slot unless set."""
+
+    buffer: Annotated[Count, Field(ge=1, le=2**20)] = 1024
+    """Events that a subscriber may leave unread (C8)."""
+    retry_first: Positive = 1.0
+    """Seconds until a refused topic is asked for again (T4)."""
+    retry_cap: Positive = 30.0
+    """Longest time in seconds between attempts for a refused topic, not below the first (T4)."""
+    attempt: Positive = 15.0
+    """Seconds that an attempt to open a connection for topics may take (T4)."""
+    unserved: Annotated[Number, Field(ge=0, le=2**16)] = 2.0
+    """Slots for which nobody carries a topic, beside one attempt, until its subscribers get an error (T7)."""
+
+
 class WireSettings(Settings):
     """Limits of connections (Q15), in bytes unless said otherwise."""
 

@@ -5,9 +5,10 @@ from vc_fallback.heads.monitor import HeadMonitor
 from vc_fallback.routing.desk import Desk
 from vc_fallback.routing.preparations import Preparation, Preparations
 from vc_fallback.status import ChainStatus, HeadStatus, NodeStatus, Status
+from vc_fallback.topics.hub import TopicHub
 
 
-def snapshot(heads: HeadMonitor, desk: Desk, preparations: Preparations) -> Status:
+def snapshot(heads: HeadMonitor, desk: Desk, preparations: Preparations, topics: TopicHub) -> Status:
     """Put the snapshot together, as of now."""
     now = desk.clock.now()
     preparations.expire(now)
@@ -45,11 +46,12 @@ def snapshot(heads: HeadMonitor, desk: Desk, preparations: Preparations) -> Stat
         failbacks=book.failbacks,
         all_unhealthy=book.all_unhealthy,
         remembered={str(kind): count for kind in Preparation if (count := preparations.count(kind))},
-        nodes=tuple(_node_status(heads, desk, node_id, now) for node_id in heads.candidates.current.members),
+        topics=topics.topics(),
+        nodes=tuple(_node_status(heads, desk, topics, node_id, now) for node_id in heads.candidates.current.members),
     )
 
 
-def _node_status(heads: HeadMonitor, desk: Desk, node_id: NodeId, now: float) -> NodeStatus:
+def _node_status(heads: HeadMonitor, desk: Desk, topics: TopicHub, node_id: NodeId, now: float) -> NodeStatus:
     verdict, member = heads.health(node_id), heads.candidates.current.members[node_id]
     shown = heads.cache.delivery.entries.get(node_id)
     slots = heads.slots
@@ -82,4 +84,5 @@ def _node_status(heads: HeadMonitor, desk: Desk, node_id: NodeId, now: float) ->
         head_slot=None if shown is None else shown.slot,
         head_root=None if shown is None else root_hex(shown.root),
         lacks=tuple(lack.capability for lack in lacks),
+        topics=topics.connections(node_id),
     )

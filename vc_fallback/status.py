@@ -39,6 +39,35 @@ class HeadStatus(_Snapshot):
     seen_by: tuple[str, ...]
 
 
+class TopicConnectionStatus(_Snapshot):
+    """One connection of a node for topics other than the head's: for those of a high rate, or for all others (T1)."""
+
+    topics: tuple[str, ...]
+    """Those that a request of which stands, in alphabetical order."""
+    live: tuple[str, ...]
+    """Those that are live."""
+    state: str
+    """`waiting`, `connecting`, `requested`, or `open`."""
+    since: float | None
+    """For how many seconds the request, or the response, has stood."""
+    failures: int
+    """Ends in a row."""
+    trouble: str
+    """Why there is no connection; empty where there is one."""
+    refused: dict[str, str]
+    """The topics that the node refuses, each with its words; they are asked for again (T4)."""
+
+
+class TopicStatus(_Snapshot):
+    """One topic that somebody has subscribed to."""
+
+    subscribers: int
+    live: tuple[str, ...]
+    """The nodes on which it is live."""
+    events: int
+    """Events that were told to subscribers."""
+
+
 class NodeStatus(_Snapshot):
     """One node. Times are in seconds; `None` is unknown."""
 
@@ -79,6 +108,8 @@ class NodeStatus(_Snapshot):
     head_root: str | None
     lacks: tuple[str, ...]
     """What it has not got, as it said (Q13)."""
+    topics: tuple[TopicConnectionStatus, ...]
+    """Its connections for topics other than the head's."""
 
 
 class Status(_Snapshot):
@@ -101,5 +132,7 @@ class Status(_Snapshot):
     """Whether there are nodes and none of them is healthy (N10)."""
     remembered: dict[str, int]
     """How many preparations are kept for nodes that come back, by kind (Q14)."""
+    topics: dict[str, TopicStatus]
+    """The topics that are subscribed to, in alphabetical order (T1)."""
     nodes: tuple[NodeStatus, ...]
     """In the order of the list."""

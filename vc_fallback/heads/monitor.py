@@ -103,7 +103,7 @@ class HeadMonitor:
             quarantined=cache.quarantined,
             outcomes=self._outcomes,
         )
-        self._supervisor = Supervisor(cache, self._make_node)
+        self._supervisor = Supervisor(cache, self.make_node)
         cache.start()
         self._host = anyio.create_task_group()
         self._scope = anyio.CancelScope()
@@ -320,7 +320,8 @@ class HeadMonitor:
         self._cache.apply(change)
         return change
 
-    def _make_node(self, member: Member) -> BeaconNode:
+    def make_node(self, member: Member) -> BeaconNode:
+        """Make a client of a node for what needs connections of its own, as streams do; it is the caller's to close."""
         return self._nodes.make(
             member,
             self.clock,

@@ -1,1 +1,1 @@
-"""Topics that are not about the head, kept on primaries while those are up; imported by fallback."""
+"""Topics other than the head's: what is subscribed on which node, and what subscribers get; imported by the facade."""

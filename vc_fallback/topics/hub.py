@@ -1,0 +1,407 @@
+"""Subscriptions to topics over all nodes: who carries what, each event once to everyone who wants it (T1–T7)."""
+
+import logging
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import replace
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from vc_fallback.base.buffered import Buffered, OnFull
+from vc_fallback.base.signals import NodeHeadSeen, Signal, StreamChanged, StreamReason, StreamState
+from vc_fallback.base.types import NodeId, Provenance, Role, Tier
+from vc_fallback.candidates import Member
+from vc_fallback.decide.ledger import NodeFacts, Standing
+from vc_fallback.decide.seen import SeenWindow
+from vc_fallback.decide.topic_tiers import HIGH_RATE, Lack, NodeTopics, Outlook, assign, outlook
+from vc_fallback.node.client import BeaconNode
+from vc_fallback.node.events import HeadEvent, HeadTopicEvent, MalformedEvent
+from vc_fallback.node.meaning import MEANINGS, pack
+from vc_fallback.node.topic_events import TopicValue, read_topic_event
+from vc_fallback.status import TopicConnectionStatus, TopicStatus
+from vc_fallback.topics.context import TopicContext
+from vc_fallback.topics.event import TopicEvent, TopicUnavailable
+from vc_fallback.topics.subscription import TopicSubscription
+from vc_fallback.topics.unit import TopicStatistics, TopicUnit
+
+logger = logging.getLogger(__name__)
+
+HEAD_TOPICS = frozenset({"head", "head_v2", "chain_reorg"})
+"""They come by the head streams, and need no other connection."""
+
+MOST_TOPICS = 64
+"""Topics at most that may be subscribed to at once: all are in one request (rule 6)."""
+
+MEMORY = 64
+"""Slots for which an event is known as seen: a node may be two epochs late (T6)."""
+
+MEMORY_HIGH_RATE = 4
+"""The same for topics of a high rate."""
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_DEAD = frozenset({StreamReason.HEAD_SILENCE, StreamReason.TRANSPORT_SILENCE})
+"""Why a head stream connects again where nothing has ended: the node's other connections may be dead, too."""
+_ALIVE = frozenset({StreamReason.RESPONSE, StreamReason.CURRENT_HEAD})
+
+
+class TopicHub:
+    """All methods but :meth:`run` return at once (rule 7).
+
+    :param make_node: makes the client that a node's streams have for themselves.
+    :param taps: functions that are called with every event of the head streams.
+    """
+
+    def __init__(
+        self,
+        context: TopicContext,
+        make_node: Callable[[Member], BeaconNode],
+        taps: MutableMapping[object, Callable[[NodeId, HeadTopicEvent, float], None]],
+    ) -> None:
+        self._context = context
+        self._make_node = make_node
+        self._taps = taps
+        self._subscriptions: set[TopicSubscription] = set()
+        self._by_topic: dict[str, tuple[TopicSubscription, ...]] = {}
+        self._seen: dict[str, SeenWindow] = {}
+        self._told: Counter[str] = Counter()
+        self._held: dict[NodeId, tuple[HeadTopicEvent, float]] = {}
+        """What fallbacks told of their heads last while the tier gate held it back."""
+        self._units: dict[NodeId, TopicUnit] = {}
+        self._nodes: tuple[NodeTopics, ...] = ()
+        """What nodes have, as of the last look."""
+        self._restart_before = 0
+        self._woken = anyio.Event()
+        self._closed = False
+
+    # --- subscribers
+
+    def subscribe(self, topics: Iterable[str], *, buffer: int | None, on_full: OnFull) -> TopicSubscription:
+        """Subscribe to topics.
+
+        :raises RuntimeError: after the end.
+        :raises ValueError: for no topic, for something that cannot be one, for too many, and for a buffer below 1.
+        """
+        if self._closed:
+            raise RuntimeError("it has been left")
+        wanted = frozenset(topics)
+        if not wanted:
+            raise ValueError("no topic is named")
+        for topic in wanted:
+            if not _NAME.fullmatch(topic) or topic in {"error", "message"}:
+                raise ValueError("a topic is a name of letters, digits and _, of 64 characters at most")
+        if len(wanted | self._by_topic.keys()) > MOST_TOPICS:
+            raise ValueError(f"{MOST_TOPICS} topics at most")
+        subscription = TopicSubscription(
+            wanted,
+            since=self._context.clock.now(),
+            buffer=self._context.config.topics.buffer if buffer is None else buffer,
+            on_full=on_full,
+            readable=self._readable,
+            closed=self._leave,
+        )
+        self._subscriptions.add(subscription)
+        self._group()
+        return subscription
+
+    def close(self) -> None:
+        """End all subscriptions."""
+        self._closed = True
+        for subscription in list(self._subscriptions):
+            subscription.close()
+
+    def _leave(self, subscription: Buffered[Any]) -> None:
+        if isinstance(subscription, TopicSubscription):
+            self._subscriptions.discard(subscription)
+            self._group()
+
+    def _group(self) -> None:
+        """See who wants what."""
+        by_topic: dict[str, list[TopicSubscription]] = {}
+        for subscription in self._subscriptions:
+            for topic in subscription.topics:
+                by_topic.setdefault(topic, []).append(subscription)
+        self._by_topic = {topic: tuple(wanting) for topic, wanting in by_topic.items()}
+        for topic in self._seen.keys() - {_window(topic) for topic in by_topic}:
+            del self._seen[topic]
+        if not HEAD_TOPICS.isdisjoint(by_topic):
+            self._taps[self] = self._head
+        else:
+            self._taps.pop(self, None)
+            self._held.clear()
+        self._woken.set()
+
+    def _readable(self, event: TopicEvent) -> TopicEvent | None:
+        """Return an event stamped with the present generation; `None` when its node left or is quarantined (C8, G3)."""
+        came, generation = event.provenance, self._context.candidates.generation
+        facts = self._context.ledger.nodes.get(came.node_id)
+        if facts is None or facts.joined > came.generation or facts.quarantined:
+            return None
+        if came.generation == generation:
+            return event
+        return replace(event, provenance=replace(came, generation=generation))
+
+    # --- events
+
+    def _offer(self, unit: TopicUnit, topic: str, data: str, received: float) -> None:
+        """Take an event of a node that is in the list."""
+        if topic not in self._by_topic or not self._ours(unit.facts):
+            return
+        try:
+            reading = read_topic_event(topic, data)
+        except MalformedEvent as malformed:
+            unit.unreadable(topic, malformed)
+            return
+        unit.sound(topic)
+        if not self._first(topic, reading.key, received):
+            unit.copies += 1
+            return
+        unit.told += 1
+        self._deliver(topic, (topic,), reading.value, data, unit.node_id, received)
+
+    def _head(self, node_id: NodeId, event: HeadTopicEvent, received: float) -> None:
+        """Take an event of a head stream: of a node of ours, and of fallbacks while the tier gate is open (C5)."""
+        standing = self._context.ledger.standing(node_id)
+        if standing is Standing.HELD:
+            self._held[node_id] = event, received
+        elif standing is Standing.ELIGIBLE:
+            self._held.pop(node_id, None)
+            # Of the head there are two forms of one event (H11): who subscribes to either gets what nodes send.
+            topics = ("head", "head_v2") if isinstance(event, HeadEvent) else ("chain_reorg",)
+            topic = topics[0]
+            if self._first(topic, pack(MEANINGS[topic](event)), received):
+                self._deliver(topic, topics, event, "", node_id, received)
+
+    def _deliver(
+        self, topic: str, topics: tuple[str, ...], value: TopicValue, data: str, node_id: NodeId, received: float
+    ) -> None:
+        event = TopicEvent(topic, value, data, Provenance(node_id, self._context.candidates.generation, received))
+        wanting = self._by_topic.get(topics[0], ())
+        if len(topics) > 1:
+            wanting = tuple({s for name in topics for s in self._by_topic.get(name, ())})
+        for name in topics:
+            if name in self._by_topic:
+                self._told[name] += 1
+        for subscription in wanting:
+            subscription.tell(event)
+
+    def _first(self, topic: str, key: bytes, received: float) -> bool:
+        slots = self._context.slots()
+        if slots is None:
+            return False
+        window = self._seen.get(_window(topic))
+        if window is None:
+            memory = MEMORY_HIGH_RATE if topic in HIGH_RATE else MEMORY
+            window = self._seen[_window(topic)] = SeenWindow(memory)
+        return window.first(key, slots.slot_at(received))
+
+    def _ours(self, facts: NodeFacts) -> bool:
+        return facts.verified and self._context.ledger.chain is not None
+
+    # --- what there is
+
+    def topics(self) -> dict[str, TopicStatus]:
+        """Return the state of the topics that are subscribed to."""
+        nodes, heads = self._look(), self._look_at_heads()
+        return {
+            topic: TopicStatus(
+                subscribers=len(wanting),
+                live=tuple(n.node_id for n in (heads if topic in HEAD_TOPICS else nodes) if topic in n.live),
+                events=self._told[topic],
+            )
+            for topic, wanting in sorted(self._by_topic.items())
+        }
+
+    def connections(self, node_id: NodeId) -> tuple[TopicConnectionStatus, ...]:
+        """Return the state of a node's connections for topics."""
+        unit = self._units.get(node_id)
+        return unit.status() if unit is not None and unit.listed else ()
+
+    def statistics(self) -> Mapping[NodeId, TopicStatistics]:
+        """Return counts of every node that was asked for topics."""
+        return {unit.node_id: unit.statistics() for unit in self._units.values()}
+
+    # --- who carries what
+
+    def restart_all(self) -> None:
+        """Give every node's streams from before the present generation a new start."""
+        self._restart_before = self._context.candidates.generation
+        self._woken.set()
+
+    def observe(self, signal: Signal) -> None:
+        """Take a signal of heads or health: who carries what is looked at anew (T2)."""
+        if not self._units and not self._by_topic:
+            return
+        if isinstance(signal, StreamChanged):
+            unit = self._units.get(signal.node_id)
+            if unit is not None and signal.reason in _DEAD:
+                unit.renew()
+            elif unit is not None and signal.reason in _ALIVE:
+                unit.nudge()
+        if not isinstance(signal, NodeHeadSeen) or self._by_topic:
+            self._woken.set()
+
+    async def run(self) -> None:
+        """Make what nodes carry fit what is wanted, for ever."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                while True:
+                    self._woken = anyio.Event()
+                    with anyio.CancelScope(deadline=self._reconcile(tasks)):
+                        await self._woken.wait()
+        finally:
+            self._units.clear()
+
+    def _reconcile(self, tasks: TaskGroup) -> float:
+        """Do what there is to do; return when to look again, in loop time."""
+        now, listed = self._context.clock.now(), self._context.candidates.current
+        for unit in self._units.values():
+            if not unit.listed or unit.born < self._restart_before or not self._has_role(unit.node_id):
+                unit.scope.cancel()
+        wanted = frozenset(self._by_topic) - HEAD_TOPICS
+        for member in listed.of(Role.EVENTS, Tier.PRIMARY) if wanted else ():
+            if self._carries(member):
+                self._want(member, wanted, tasks)
+        nodes = self._look()
+        for node_id, topics in assign(wanted, nodes).items():
+            self._want(listed.members[node_id], topics, tasks)
+        for node_id, (event, received) in list(self._held.items()):
+            self._head(node_id, event, received)
+        due = min(self._judge(now), *(self._due(unit) for unit in self._units.values()), math.inf)
+        slots = self._context.slots()
+        if slots is not None and self._by_topic:
+            due = min(due, slots.start_of(type(slots.slot_at(now))(slots.slot_at(now) + 1)))
+        return due
+
+    def _due(self, unit: TopicUnit) -> float:
+        return unit.view().due
+
+    def _has_role(self, node_id: NodeId) -> bool:
+        member = self._context.candidates.current.get(node_id)
+        return member is not None and member.has(Role.EVENTS)
+
+    def _carries(self, member: Member) -> bool:
+        facts = self._context.ledger.nodes.get(member.node_id)
+        return facts is not None and not facts.quarantined
+
+    def _want(self, member: Member, topics: frozenset[str], tasks: TaskGroup) -> None:
+        unit = self._units.get(member.node_id)
+        if unit is None:
+            if not topics:
+                return
+            try:
+                node = self._make_node(member)
+            except Exception:
+                # The others are asked all the same.
+                logger.exception("%s: cannot be asked", member.node_id)
+                return
+            unit = TopicUnit(member, node, self._context, offer=self._offer, changed=self._wake)
+            self._units[member.node_id] = unit
+            tasks.start_soon(self._run_unit, unit)
+        if not unit.scope.cancel_called:
+            # One that ends has its successor when it has ended.
+            unit.want(topics)
+
+    async def _run_unit(self, unit: TopicUnit) -> None:
+        try:
+            await unit.run()
+        finally:
+            if self._units.get(unit.node_id) is unit:
+                del self._units[unit.node_id]
+            self._woken.set()
+
+    def _wake(self) -> None:
+        self._woken.set()
+
+    def _look(self) -> list[NodeTopics]:
+        """See what every node has."""
+        nodes = []
+        for member in self._context.candidates.current.of(Role.EVENTS):
+            facts, unit = self._context.ledger.nodes.get(member.node_id), self._units.get(member.node_id)
+            if facts is None:
+                continue
+            serves, flows = self._verdicts(member.node_id, facts)
+            node = NodeTopics(member.node_id, member.tier, not facts.quarantined, serves, flows)
+            if unit is not None and unit.listed and not unit.scope.cancel_called:
+                view = unit.view()
+                node = replace(node, live=view.live, asked=view.asked, opening=view.opening, lacks=view.lacks)
+            nodes.append(node)
+        return nodes
+
+    def _look_at_heads(self) -> list[NodeTopics]:
+        """See which head streams there are."""
+        nodes, now = [], self._context.clock.now()
+        for member in self._context.candidates.current.of(Role.EVENTS):
+            facts = self._context.ledger.nodes.get(member.node_id)
+            if facts is None:
+                continue
+            serves, flows = self._verdicts(member.node_id, facts)
+            answered = facts.stream.state in (StreamState.OPEN, StreamState.FRESH, StreamState.STALLED)
+            lack = Lack(f"head stream {facts.stream.state}", refused=False, at=now)
+            nodes.append(
+                NodeTopics(
+                    member.node_id,
+                    member.tier,
+                    not facts.quarantined,
+                    serves,
+                    flows,
+                    live=HEAD_TOPICS if answered else frozenset(),
+                    asked=HEAD_TOPICS if facts.stream.standing_connection else frozenset(),
+                    lacks=dict.fromkeys(HEAD_TOPICS, lack),
+                )
+            )
+        return nodes
+
+    def _verdicts(self, node_id: NodeId, facts: NodeFacts) -> tuple[bool, bool]:
+        """Say whether a node serves, and whether its events flow."""
+        if not self._ours(facts) or facts.stream.distrusted:
+            return False, False
+        healthy = not self._context.book.unhealthy(node_id)
+        return healthy, healthy or facts.stream.state is StreamState.FRESH
+
+    def _judge(self, now: float) -> float:
+        """Tell subscribers of topics that nobody carries (T7); return when to look again."""
+        due = math.inf
+        if not self._subscriptions:
+            return due
+        settings, slot = self._context.config.topics, self._context.slot
+        patience = settings.unserved * slot + settings.scaled("attempt", slot)
+        nodes, heads = self._look(), self._look_at_heads()
+        for subscription in list(self._subscriptions):
+            for topic in subscription.topics:
+                among = heads if topic in HEAD_TOPICS else nodes
+                found = outlook(topic, among, subscription.since)
+                if found is Outlook.CARRIED:
+                    if subscription.missing.pop(topic, None) is not None:
+                        subscription.warned.discard(topic)
+                        subscription.carried(topic)
+                    continue
+                begun = subscription.missing.setdefault(topic, now)
+                at_once = found is Outlook.REFUSED and topic not in subscription.warned
+                if at_once or now >= begun + patience:
+                    subscription.fail(TopicUnavailable(topic, _reasons(topic, among)))
+                    subscription.warned.add(topic)
+                    begun = subscription.missing[topic] = now
+                due = min(due, begun + patience)
+        return due
+
+
+def _window(topic: str) -> str:
+    """Both forms of a head are one event."""
+    return "head" if topic == "head_v2" else topic
+
+
+def _reasons(topic: str, nodes: Iterable[NodeTopics]) -> dict[NodeId, str]:
+    reasons = {}
+    for node in nodes:
+        lack = (node.lacks or {}).get(topic)
+        words = "no answer yet" if lack is None else lack.words
+        if not node.carries:
+            words = "is on another chain"
+        elif topic in node.live or topic in node.asked:
+            words = "is not to be relied on now"
+        reasons[node.node_id] = words
+    return reasons

@@ -1,0 +1,409 @@
+"""One node's stream of other topics than the head's: it connects again by itself, and changes its topics without a gap.
+
+A node has two of them, each with a connection of its own: one for topics of a high rate, one for all others (T1).
+"""
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import anyio
+from anyio.abc import TaskGroup
+
+from vc_fallback.base.backoff import Backoff, BackoffPolicy
+from vc_fallback.base.errors import NodeError
+from vc_fallback.base.signals import StreamReason
+from vc_fallback.decide.topic_requests import TopicRequests
+from vc_fallback.decide.topic_tiers import HEADERLESS, NOTHING, Lack, live_from
+from vc_fallback.node.client import BeaconNode
+from vc_fallback.status import TopicConnectionStatus
+from vc_fallback.streams.connection import Connection
+from vc_fallback.topics.connection import TopicConnection
+from vc_fallback.topics.context import TopicContext
+
+logger = logging.getLogger(__name__)
+
+SETTLE = 0.1
+"""Seconds from a new connection's answer until the old one is closed: some nodes refuse by the first event (case 4)."""
+
+HELD = 256
+"""Events of a new connection that wait at most until it is known which chain the node is on; more are lost (H15)."""
+
+WORTH_A_CHECK = frozenset({StreamReason.CONNECT_FAILED, StreamReason.BROKEN})
+"""Ends after which the node was out of reach: a sign of life ends the wait (H4)."""
+
+
+@dataclass(slots=True)
+class StreamView:
+    """What a stream has, as of now; `due` is when time alone may change it, in loop time."""
+
+    live: frozenset[str] = NOTHING
+    asked: frozenset[str] = NOTHING
+    opening: frozenset[str] = NOTHING
+    lacks: dict[str, Lack] = field(default_factory=dict)
+    due: float = math.inf
+
+
+class TopicStream:
+    """:meth:`run` goes on until it is cancelled.
+
+    :param listed: whether the node is in the list, reached as this stream reaches it (G3).
+    :param tell: called with the topic, the data and the loop time of every event.
+    :param changed: called whenever what the stream has may have changed.
+    """
+
+    def __init__(
+        self,
+        node: BeaconNode,
+        context: TopicContext,
+        *,
+        listed: Callable[[], bool],
+        tell: Callable[[str, str, float], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self.opens = self.events = self.comments = self.oversized = self.dropped = self.lost = 0
+        self.node = node
+        self._context = context
+        self._listed = listed
+        self._tell = tell
+        self._changed = changed
+        self._wanted: dict[str, float] = {}
+        """The topics that it is to carry, each with the loop time since when."""
+        self._requests = TopicRequests(self._retry_policy)
+        self._backoff = Backoff(context.times().backoff)
+        self._current: TopicConnection | None = None
+        self._successor: TopicConnection | None = None
+        self._tasks: TaskGroup | None = None
+        self._woken = anyio.Event()
+        self._not_before = 0.0
+        self._nudged = False
+        """Whether a sign of life ends the wait."""
+        self._renew = False
+        """Whether the connection is to be replaced though its topics are right."""
+        self._interrupted = False
+        """Whether a connection has ended by itself: at the other end may be another node now (H15)."""
+        self._trouble: Lack | None = None
+        self._received = 0.0
+
+    # --- what it is to carry, and what it has
+
+    def want(self, topics: frozenset[str]) -> None:
+        """Carry these topics from now on, and no others."""
+        if topics == self._wanted.keys():
+            return
+        now = self._context.clock.now()
+        self._wanted = {topic: self._wanted.get(topic, now) for topic in topics}
+        self._wake()
+
+    def view(self) -> StreamView:
+        """Return what it has."""
+        context, now, view = self._context, self._context.clock.now(), StreamView()
+        healthy_since = context.healthy_since(self.node.node_id)
+        for connection in self._connections:
+            at = live_from(connection.opened, connection.requested, healthy_since, context.slot)
+            if at is not None and at <= now:
+                view.live |= connection.asked
+            elif at is not None:
+                view.due = min(view.due, at)
+            if connection.requested is not None:
+                view.asked |= connection.asked
+        soon = context.slot / 12
+        for topic, since in self._wanted.items():
+            if topic in view.live:
+                continue
+            lack = self._requests.lack(topic) or self._trouble
+            if lack is not None:
+                view.lacks[topic] = lack
+            elif now < since + soon:
+                view.opening |= {topic}
+                view.due = min(view.due, since + soon)
+        return view
+
+    def status(self) -> TopicConnectionStatus | None:
+        """Return its state; `None` where it carries nothing and is to carry nothing."""
+        if not self._wanted and not self._connections:
+            return None
+        now, view, connection = self._context.clock.now(), self.view(), self._current or self._successor
+        state, since = "waiting", None
+        if connection is not None:
+            state = "connecting" if connection.requested is None else "requested"
+            since = connection.requested
+            if connection.opened is not None:
+                state, since = "open", connection.opened
+        return TopicConnectionStatus(
+            topics=tuple(sorted(view.asked)),
+            live=tuple(sorted(view.live)),
+            state=state,
+            since=None if since is None else now - since,
+            failures=self._backoff.failures,
+            trouble="" if self._trouble is None else self._trouble.words,
+            refused=self._requests.refusals(),
+        )
+
+    def opened(self) -> int:
+        """Return how many connections the node has answered."""
+        return self.opens + sum(connection.open for connection in self._connections)
+
+    def renew(self) -> None:
+        """Replace the connection, without a gap: the node's head stream was found to be dead (H5)."""
+        if self._connections:
+            self._renew = True
+            self._wake()
+
+    def nudge(self) -> None:
+        """Take a sign of life of the node: where it was out of reach it is tried at once (H4)."""
+        if self._nudged:
+            self._nudged = False
+            self._not_before = 0.0
+            self._wake()
+
+    def give_up(self, topic: str, words: str) -> None:
+        """Carry a topic no more for a while, as nothing of it can be read."""
+        self._requests.give_up(topic, words, self._context.clock.now(), refused=False)
+        self._wake()
+
+    # --- how it is done
+
+    async def run(self) -> None:
+        """Make the connection fit what is wanted, for ever."""
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                while True:
+                    self._woken = anyio.Event()
+                    with anyio.CancelScope(deadline=self._step()):
+                        await self._woken.wait()
+        finally:
+            self._tasks = self._current = self._successor = None
+
+    @property
+    def _connections(self) -> list[TopicConnection]:
+        return [connection for connection in (self._current, self._successor) if connection is not None]
+
+    @property
+    def _retry_policy(self) -> BackoffPolicy:
+        settings, slot = self._context.config.topics, self._context.slot
+        first = settings.scaled("retry_first", slot)
+        return BackoffPolicy(first=first, cap=max(first, settings.scaled("retry_cap", slot)))
+
+    def _wake(self) -> None:
+        self._woken.set()
+
+    def _step(self) -> float:
+        """Do what there is to do; return when there is more, in loop time."""
+        now = self._context.clock.now()
+        if not self._wanted:
+            self._let_go(self._successor)
+            self._let_go(self._current)
+            return math.inf
+        if self._successor is not None:
+            settled = self._settles(self._successor)
+            if now < settled:
+                return settled
+            self._promote(now)
+        topics = self._requests.next(self._wanted, now)
+        due = self._requests.next_try(self._wanted)
+        due = math.inf if due is None or due <= now else due
+        current = self._current
+        if not topics:
+            self._let_go(current)
+            return due
+        if current is not None and topics == current.asked:
+            due = min(due, self._silent_at(current, now))
+            if not self._renew:
+                return due
+        rest = max(self._not_before - now, self._context.cooldowns.asked_for(self.node.node_id, now))
+        if rest > 0:
+            return now + rest
+        self._open(topics)
+        return math.inf
+
+    def _settles(self, successor: TopicConnection) -> float:
+        """Return when a new connection takes the place of the old one."""
+        if successor.opened is not None:
+            return successor.opened if self._current is None else successor.opened + SETTLE
+        if successor.requested is None:
+            return math.inf
+        # A node that answers with its first event only; one that refuses does so at once.
+        part = 2 if self._wanted.keys() == successor.asked else 12
+        return successor.requested + self._context.slot / part
+
+    def _silent_at(self, current: TopicConnection, now: float) -> float:
+        """Return when a connection that had comments is taken for dead; note where it is (H5)."""
+        silence = self._context.times().transport_silence
+        if silence is None or not current.comments or current.last_byte is None:
+            return math.inf
+        if now >= current.last_byte + silence:
+            self._renew = True
+        return current.last_byte + silence
+
+    def _open(self, topics: frozenset[str]) -> None:
+        if self._tasks is None:
+            return
+        context = self._context
+        self._requests.policy = self._retry_policy
+        connection = TopicConnection(
+            self, self.node, tuple(sorted(topics)), context.config.wire.event, context.clock.unix
+        )
+        if self._interrupted and self._current is None:
+            connection.held = []
+        self._successor = connection
+        self._tasks.start_soon(self._hold, connection)
+
+    def _promote(self, now: float) -> None:
+        old, self._current, self._successor = self._current, self._successor, None
+        self._renew = False
+        if self._current is not None:
+            self._requests.accept(self._current.asked, now)
+        if old is not None:
+            old.end(StreamReason.CLOSED)
+        self._changed()
+
+    def _let_go(self, connection: TopicConnection | None) -> None:
+        if connection is None:
+            return
+        if connection is self._successor:
+            self._successor = None
+        else:
+            self._current = None
+        connection.end(StreamReason.CLOSED)
+        self._changed()
+
+    async def _hold(self, connection: TopicConnection) -> None:
+        context = self._context
+        attempt = context.config.topics.scaled("attempt", context.slot)
+        try:
+            await connection.run(min(context.times().connect_timeout, attempt))
+        finally:
+            self.opens += connection.open
+            self.events += connection.events
+            self.comments += connection.comments
+            self.oversized += connection.oversized
+        if connection is self._successor:
+            self._successor = None
+        elif connection is self._current:
+            self._current = None
+        else:
+            return
+        if connection.status == 400 and connection.reason is StreamReason.REFUSED:
+            self._refused(connection)
+        else:
+            self._failed(connection)
+        self._wake()
+        self._changed()
+
+    def _refused(self, connection: TopicConnection) -> None:
+        before = self._requests.refusals()
+        self._requests.refuse(connection.asked, connection.detail, self._context.clock.now())
+        for topic in self._requests.refusals().keys() - before.keys():
+            level = logging.WARNING if self._requests.loud(topic) else logging.DEBUG
+            logger.log(level, "%s: does not carry %s: %s", self.node.node_id, topic, connection.detail)
+        if not self._requests.version and self._tasks is not None:
+            self._tasks.start_soon(self._look_at_version)
+
+    def _failed(self, connection: TopicConnection) -> None:
+        """Back off after any end (H4)."""
+        context, node_id, now = self._context, self.node.node_id, self._context.clock.now()
+        if connection.opened is not None:
+            stood = now - connection.opened
+            if stood >= HEADERLESS * context.slot or (connection.events and stood >= context.slot):
+                self._backoff.reset()
+        asked_for = context.cooldowns.asked_for(node_id, now) if self._listed() else 0.0
+        if connection.status == 429 and self._listed():
+            rest = context.config.requests.cooldown if connection.retry_after is None else connection.retry_after
+            context.cooldowns.cool(node_id, now, rest, asked=True)
+        self._backoff.policy = context.times().backoff
+        wait = self._backoff.failed(at_least=max(connection.retry_after or 0.0, asked_for))
+        self._not_before = now + wait
+        self._nudged = connection.reason in WORTH_A_CHECK and connection.retry_after is None and not asked_for
+        if self._current is None:
+            self._interrupted = True
+            self._trouble = Lack(f"{connection.reason} {connection.detail}".rstrip(), refused=False, at=now)
+        loud = self._backoff.loud and connection.reason is not StreamReason.ENDED
+        logger.log(
+            logging.WARNING if loud else logging.DEBUG,
+            "%s: stream of %s: %s %s, the %d. time, again in %.1f s",
+            node_id,
+            ", ".join(connection.topics),
+            connection.reason,
+            connection.detail,
+            self._backoff.failures,
+            wait,
+        )
+
+    async def _look_at_version(self) -> None:
+        """See whether the node is still the one that refused topics."""
+        try:
+            version = (await self.node.version(timeout=self._context.times().verify_timeout)).value
+        except NodeError:
+            return
+        self._requests.seen_version(version)
+        self._wake()
+
+    async def _identify(self, connection: TopicConnection) -> None:
+        """Ask which chain the node is on, until it says so; its events wait for the first answer (H15)."""
+        backoff = Backoff(self._context.times().backoff)
+        while connection in self._connections:
+            try:
+                identity = (await self.node.identity(timeout=self._context.times().verify_timeout)).value
+            except NodeError:
+                self._release(connection)
+                await anyio.sleep(backoff.failed())
+                continue
+            if self._listed():
+                self._context.identified(self.node.node_id, identity)
+            self._interrupted = False
+            break
+        self._release(connection)
+
+    def _release(self, connection: TopicConnection) -> None:
+        held, connection.held = connection.held or (), None
+        for topic, data, received in held:
+            self._tell(topic, data, received)
+
+    # --- told by connections
+
+    def on_sent(self, connection: Connection) -> None:
+        """The request was sent: where a connection has broken before, the node is asked what it is."""
+        again = connection.requested is not None
+        connection.requested = self._context.clock.now()
+        if connection is not self._successor or again or self._tasks is None:
+            return
+        if self._successor.held is not None:
+            self._tasks.start_soon(self._identify, self._successor)
+        if self._interrupted and self._requests.reduced:
+            self._tasks.start_soon(self._look_at_version)
+        self._wake()
+        self._changed()
+
+    def on_open(self, connection: Connection) -> None:
+        """The node answered with an event stream: the topics are live (T1)."""
+        for own in self._connections:
+            if own is connection:
+                own.opened = self._context.clock.now()
+                self._requests.accept(own.asked, own.opened)
+                self._trouble = None
+                self._wake()
+                self._changed()
+
+    def on_bytes(self, connection: Connection) -> None:
+        """Bytes are transport liveness, comments included (rule 2)."""
+        self._received = self._context.clock.now()
+        if isinstance(connection, TopicConnection):
+            connection.last_byte = self._received
+
+    def on_event(self, connection: TopicConnection, topic: str, data: str) -> None:
+        """An event came."""
+        if connection is not self._current and connection is not self._successor:
+            return
+        if connection.held is None:
+            self._tell(topic, data, self._received)
+        elif len(connection.held) < HELD:
+            connection.held.append((topic, data, self._received))
+        else:
+            self.lost += 1
+
+    def on_dropped(self, connection: Connection) -> None:
+        """The node dropped events for us: nothing brings them back, and other nodes may have them."""
+        self.dropped += connection in self._connections
+        logger.debug("%s: says that it dropped events", self.node.node_id)
