@@ -12,12 +12,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from vc_fallback.base.buffered import Buffered, OnFull
-from vc_fallback.base.signals import NodeHeadSeen, Signal, StreamChanged, StreamReason, StreamState
-from vc_fallback.base.types import NodeId, Provenance, Role, Tier
+from vc_fallback.base.signals import NodeHeadSeen, Signal, StreamChanged, StreamReason
+from vc_fallback.base.types import NodeId, Provenance, Role, Slot, Tier
 from vc_fallback.candidates import Member
 from vc_fallback.decide.ledger import NodeFacts, Standing
 from vc_fallback.decide.seen import SeenWindow
-from vc_fallback.decide.topic_tiers import HIGH_RATE, Lack, NodeTopics, Outlook, assign, outlook
+from vc_fallback.decide.topic_tiers import HIGH_RATE, Outlook, assign, outlook
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.events import HeadEvent, HeadTopicEvent, MalformedEvent
 from vc_fallback.node.meaning import MEANINGS, pack
@@ -25,13 +25,12 @@ from vc_fallback.node.topic_events import TopicValue, read_topic_event
 from vc_fallback.status import TopicConnectionStatus, TopicStatus
 from vc_fallback.topics.context import TopicContext
 from vc_fallback.topics.event import TopicEvent, TopicUnavailable
+from vc_fallback.topics.look import HEAD_TOPICS, look_at_heads, look_at_topics, reasons
 from vc_fallback.topics.subscription import TopicSubscription
 from vc_fallback.topics.unit import TopicStatistics, TopicUnit
+from vc_fallback.topics.units import TopicUnits
 
 logger = logging.getLogger(__name__)
-
-HEAD_TOPICS = frozenset({"head", "head_v2", "chain_reorg"})
-"""They come by the head streams, and need no other connection."""
 
 MOST_TOPICS = 64
 """Topics at most that may be subscribed to at once: all are in one request (rule 6)."""
@@ -41,6 +40,9 @@ MEMORY = 64
 
 MEMORY_HIGH_RATE = 4
 """The same for topics of a high rate."""
+
+HELD_HEAD = 2
+"""Slots for which a head that the tier gate holds back is told once that opens (C6)."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DEAD = frozenset({StreamReason.HEAD_SILENCE, StreamReason.TRANSPORT_SILENCE})
@@ -62,7 +64,6 @@ class TopicHub:
         taps: MutableMapping[object, Callable[[NodeId, HeadTopicEvent, float], None]],
     ) -> None:
         self._context = context
-        self._make_node = make_node
         self._taps = taps
         self._subscriptions: set[TopicSubscription] = set()
         self._by_topic: dict[str, tuple[TopicSubscription, ...]] = {}
@@ -70,10 +71,7 @@ class TopicHub:
         self._told: Counter[str] = Counter()
         self._held: dict[NodeId, tuple[HeadTopicEvent, float]] = {}
         """What fallbacks told of their heads last while the tier gate held it back."""
-        self._units: dict[NodeId, TopicUnit] = {}
-        self._nodes: tuple[NodeTopics, ...] = ()
-        """What nodes have, as of the last look."""
-        self._restart_before = 0
+        self._units = TopicUnits(context, make_node, offer=self._offer, changed=self._wake)
         self._woken = anyio.Event()
         self._closed = False
 
@@ -205,7 +203,7 @@ class TopicHub:
 
     def topics(self) -> dict[str, TopicStatus]:
         """Return the state of the topics that are subscribed to."""
-        nodes, heads = self._look(), self._look_at_heads()
+        nodes, heads = look_at_topics(self._context, self._units), look_at_heads(self._context)
         return {
             topic: TopicStatus(
                 subscribers=len(wanting),
@@ -218,17 +216,17 @@ class TopicHub:
     def connections(self, node_id: NodeId) -> tuple[TopicConnectionStatus, ...]:
         """Return the state of a node's connections for topics."""
         unit = self._units.get(node_id)
-        return unit.status() if unit is not None and unit.listed else ()
+        return unit.status() if unit is not None else ()
 
     def statistics(self) -> Mapping[NodeId, TopicStatistics]:
         """Return counts of every node that was asked for topics."""
-        return {unit.node_id: unit.statistics() for unit in self._units.values()}
+        return {unit.node_id: unit.statistics() for unit in self._units}
 
     # --- who carries what
 
     def restart_all(self) -> None:
         """Give every node's streams from before the present generation a new start."""
-        self._restart_before = self._context.candidates.generation
+        self._units.restart_all()
         self._woken.set()
 
     def observe(self, signal: Signal) -> None:
@@ -257,110 +255,31 @@ class TopicHub:
 
     def _reconcile(self, tasks: TaskGroup) -> float:
         """Do what there is to do; return when to look again, in loop time."""
-        now, listed = self._context.clock.now(), self._context.candidates.current
-        for unit in self._units.values():
-            if not unit.listed or unit.born < self._restart_before or not self._has_role(unit.node_id):
-                unit.scope.cancel()
+        context, now = self._context, self._context.clock.now()
+        self._units.end_gone()
         wanted = frozenset(self._by_topic) - HEAD_TOPICS
-        for member in listed.of(Role.EVENTS, Tier.PRIMARY) if wanted else ():
-            if self._carries(member):
-                self._want(member, wanted, tasks)
-        nodes = self._look()
-        for node_id, topics in assign(wanted, nodes).items():
-            self._want(listed.members[node_id], topics, tasks)
+        listed = context.candidates.current
+        if wanted:
+            for member in listed.of(Role.EVENTS, Tier.PRIMARY):
+                # Before it is seen what is lost: who is asked just now need not be helped out.
+                if not context.ledger.nodes[member.node_id].quarantined:
+                    self._units.want(member, wanted, tasks)
+        for node_id, topics in assign(wanted, look_at_topics(context, self._units)).items():
+            self._units.want(listed.members[node_id], topics, tasks)
         for node_id, (event, received) in list(self._held.items()):
-            self._head(node_id, event, received)
-        due = min(self._judge(now), *(self._due(unit) for unit in self._units.values()), math.inf)
-        slots = self._context.slots()
+            if now <= received + HELD_HEAD * context.slot:
+                self._head(node_id, event, received)
+            else:
+                del self._held[node_id]
+        due = min((unit.view().due for unit in self._units), default=math.inf)
+        due = min(due, self._judge(now))
+        slots = context.slots()
         if slots is not None and self._by_topic:
-            due = min(due, slots.start_of(type(slots.slot_at(now))(slots.slot_at(now) + 1)))
+            due = min(due, slots.start_of(Slot(slots.slot_at(now) + 1)))
         return due
-
-    def _due(self, unit: TopicUnit) -> float:
-        return unit.view().due
-
-    def _has_role(self, node_id: NodeId) -> bool:
-        member = self._context.candidates.current.get(node_id)
-        return member is not None and member.has(Role.EVENTS)
-
-    def _carries(self, member: Member) -> bool:
-        facts = self._context.ledger.nodes.get(member.node_id)
-        return facts is not None and not facts.quarantined
-
-    def _want(self, member: Member, topics: frozenset[str], tasks: TaskGroup) -> None:
-        unit = self._units.get(member.node_id)
-        if unit is None:
-            if not topics:
-                return
-            try:
-                node = self._make_node(member)
-            except Exception:
-                # The others are asked all the same.
-                logger.exception("%s: cannot be asked", member.node_id)
-                return
-            unit = TopicUnit(member, node, self._context, offer=self._offer, changed=self._wake)
-            self._units[member.node_id] = unit
-            tasks.start_soon(self._run_unit, unit)
-        if not unit.scope.cancel_called:
-            # One that ends has its successor when it has ended.
-            unit.want(topics)
-
-    async def _run_unit(self, unit: TopicUnit) -> None:
-        try:
-            await unit.run()
-        finally:
-            if self._units.get(unit.node_id) is unit:
-                del self._units[unit.node_id]
-            self._woken.set()
 
     def _wake(self) -> None:
         self._woken.set()
-
-    def _look(self) -> list[NodeTopics]:
-        """See what every node has."""
-        nodes = []
-        for member in self._context.candidates.current.of(Role.EVENTS):
-            facts, unit = self._context.ledger.nodes.get(member.node_id), self._units.get(member.node_id)
-            if facts is None:
-                continue
-            serves, flows = self._verdicts(member.node_id, facts)
-            node = NodeTopics(member.node_id, member.tier, not facts.quarantined, serves, flows)
-            if unit is not None and unit.listed and not unit.scope.cancel_called:
-                view = unit.view()
-                node = replace(node, live=view.live, asked=view.asked, opening=view.opening, lacks=view.lacks)
-            nodes.append(node)
-        return nodes
-
-    def _look_at_heads(self) -> list[NodeTopics]:
-        """See which head streams there are."""
-        nodes, now = [], self._context.clock.now()
-        for member in self._context.candidates.current.of(Role.EVENTS):
-            facts = self._context.ledger.nodes.get(member.node_id)
-            if facts is None:
-                continue
-            serves, flows = self._verdicts(member.node_id, facts)
-            answered = facts.stream.state in (StreamState.OPEN, StreamState.FRESH, StreamState.STALLED)
-            lack = Lack(f"head stream {facts.stream.state}", refused=False, at=now)
-            nodes.append(
-                NodeTopics(
-                    member.node_id,
-                    member.tier,
-                    not facts.quarantined,
-                    serves,
-                    flows,
-                    live=HEAD_TOPICS if answered else frozenset(),
-                    asked=HEAD_TOPICS if facts.stream.standing_connection else frozenset(),
-                    lacks=dict.fromkeys(HEAD_TOPICS, lack),
-                )
-            )
-        return nodes
-
-    def _verdicts(self, node_id: NodeId, facts: NodeFacts) -> tuple[bool, bool]:
-        """Say whether a node serves, and whether its events flow."""
-        if not self._ours(facts) or facts.stream.distrusted:
-            return False, False
-        healthy = not self._context.book.unhealthy(node_id)
-        return healthy, healthy or facts.stream.state is StreamState.FRESH
 
     def _judge(self, now: float) -> float:
         """Tell subscribers of topics that nobody carries (T7); return when to look again."""
@@ -369,7 +288,7 @@ class TopicHub:
             return due
         settings, slot = self._context.config.topics, self._context.slot
         patience = settings.unserved * slot + settings.scaled("attempt", slot)
-        nodes, heads = self._look(), self._look_at_heads()
+        nodes, heads = look_at_topics(self._context, self._units), look_at_heads(self._context)
         for subscription in list(self._subscriptions):
             for topic in subscription.topics:
                 among = heads if topic in HEAD_TOPICS else nodes
@@ -382,7 +301,7 @@ class TopicHub:
                 begun = subscription.missing.setdefault(topic, now)
                 at_once = found is Outlook.REFUSED and topic not in subscription.warned
                 if at_once or now >= begun + patience:
-                    subscription.fail(TopicUnavailable(topic, _reasons(topic, among)))
+                    subscription.fail(TopicUnavailable(topic, reasons(topic, among)))
                     subscription.warned.add(topic)
                     begun = subscription.missing[topic] = now
                 due = min(due, begun + patience)
@@ -392,16 +311,3 @@ class TopicHub:
 def _window(topic: str) -> str:
     """Both forms of a head are one event."""
     return "head" if topic == "head_v2" else topic
-
-
-def _reasons(topic: str, nodes: Iterable[NodeTopics]) -> dict[NodeId, str]:
-    reasons = {}
-    for node in nodes:
-        lack = (node.lacks or {}).get(topic)
-        words = "no answer yet" if lack is None else lack.words
-        if not node.carries:
-            words = "is on another chain"
-        elif topic in node.live or topic in node.asked:
-            words = "is not to be relied on now"
-        reasons[node.node_id] = words
-    return reasons

@@ -11,27 +11,26 @@ from dataclasses import dataclass, field
 import anyio
 from anyio.abc import TaskGroup
 
-from vc_fallback.base.backoff import Backoff, BackoffPolicy
-from vc_fallback.base.errors import NodeError
+from vc_fallback.base.backoff import BackoffPolicy
 from vc_fallback.base.signals import StreamReason
 from vc_fallback.decide.topic_requests import TopicRequests
-from vc_fallback.decide.topic_tiers import HEADERLESS, NOTHING, Lack, live_from
+from vc_fallback.decide.topic_tiers import NOTHING, Lack, live_from
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.status import TopicConnectionStatus
 from vc_fallback.streams.connection import Connection
+from vc_fallback.topics.checks import identify, look_at_version
 from vc_fallback.topics.connection import TopicConnection
 from vc_fallback.topics.context import TopicContext
+from vc_fallback.topics.retry import TopicRetry
 
 logger = logging.getLogger(__name__)
 
 SETTLE = 0.1
-"""Seconds from a new connection's answer until the old one is closed: some nodes refuse by the first event (case 4)."""
+"""Seconds from a new connection's answer until it is taken as accepted, and the old one closed: some nodes refuse by
+their first event (case 4)."""
 
 HELD = 256
 """Events of a new connection that wait at most until it is known which chain the node is on; more are lost (H15)."""
-
-WORTH_A_CHECK = frozenset({StreamReason.CONNECT_FAILED, StreamReason.BROKEN})
-"""Ends after which the node was out of reach: a sign of life ends the wait (H4)."""
 
 
 @dataclass(slots=True)
@@ -71,19 +70,13 @@ class TopicStream:
         self._wanted: dict[str, float] = {}
         """The topics that it is to carry, each with the loop time since when."""
         self._requests = TopicRequests(self._retry_policy)
-        self._backoff = Backoff(context.times().backoff)
+        self._retry = TopicRetry(node.node_id, context)
         self._current: TopicConnection | None = None
         self._successor: TopicConnection | None = None
         self._tasks: TaskGroup | None = None
         self._woken = anyio.Event()
-        self._not_before = 0.0
-        self._nudged = False
-        """Whether a sign of life ends the wait."""
         self._renew = False
         """Whether the connection is to be replaced though its topics are right."""
-        self._interrupted = False
-        """Whether a connection has ended by itself: at the other end may be another node now (H15)."""
-        self._trouble: Lack | None = None
         self._received = 0.0
 
     # --- what it is to carry, and what it has
@@ -112,7 +105,7 @@ class TopicStream:
         for topic, since in self._wanted.items():
             if topic in view.live:
                 continue
-            lack = self._requests.lack(topic) or self._trouble
+            lack = self._requests.lack(topic) or self._retry.trouble
             if lack is not None:
                 view.lacks[topic] = lack
             elif now < since + soon:
@@ -136,8 +129,8 @@ class TopicStream:
             live=tuple(sorted(view.live)),
             state=state,
             since=None if since is None else now - since,
-            failures=self._backoff.failures,
-            trouble="" if self._trouble is None else self._trouble.words,
+            failures=self._retry.failures,
+            trouble="" if self._retry.trouble is None else self._retry.trouble.words,
             refused=self._requests.refusals(),
         )
 
@@ -153,9 +146,7 @@ class TopicStream:
 
     def nudge(self) -> None:
         """Take a sign of life of the node: where it was out of reach it is tried at once (H4)."""
-        if self._nudged:
-            self._nudged = False
-            self._not_before = 0.0
+        if self._retry.nudge():
             self._wake()
 
     def give_up(self, topic: str, words: str) -> None:
@@ -212,7 +203,7 @@ class TopicStream:
             due = min(due, self._silent_at(current, now))
             if not self._renew:
                 return due
-        rest = max(self._not_before - now, self._context.cooldowns.asked_for(self.node.node_id, now))
+        rest = self._retry.rest(now)
         if rest > 0:
             return now + rest
         self._open(topics)
@@ -221,7 +212,7 @@ class TopicStream:
     def _settles(self, successor: TopicConnection) -> float:
         """Return when a new connection takes the place of the old one."""
         if successor.opened is not None:
-            return successor.opened if self._current is None else successor.opened + SETTLE
+            return successor.opened + SETTLE
         if successor.requested is None:
             return math.inf
         # A node that answers with its first event only; one that refuses does so at once.
@@ -245,7 +236,7 @@ class TopicStream:
         connection = TopicConnection(
             self, self.node, tuple(sorted(topics)), context.config.wire.event, context.clock.unix
         )
-        if self._interrupted and self._current is None:
+        if self._retry.interrupted and self._current is None:
             connection.held = []
         self._successor = connection
         self._tasks.start_soon(self._hold, connection)
@@ -288,7 +279,7 @@ class TopicStream:
         if connection.status == 400 and connection.reason is StreamReason.REFUSED:
             self._refused(connection)
         else:
-            self._failed(connection)
+            self._retry.ended(connection, listed=self._listed(), lost=self._current is None)
         self._wake()
         self._changed()
 
@@ -301,60 +292,19 @@ class TopicStream:
         if not self._requests.version and self._tasks is not None:
             self._tasks.start_soon(self._look_at_version)
 
-    def _failed(self, connection: TopicConnection) -> None:
-        """Back off after any end (H4)."""
-        context, node_id, now = self._context, self.node.node_id, self._context.clock.now()
-        if connection.opened is not None:
-            stood = now - connection.opened
-            if stood >= HEADERLESS * context.slot or (connection.events and stood >= context.slot):
-                self._backoff.reset()
-        asked_for = context.cooldowns.asked_for(node_id, now) if self._listed() else 0.0
-        if connection.status == 429 and self._listed():
-            rest = context.config.requests.cooldown if connection.retry_after is None else connection.retry_after
-            context.cooldowns.cool(node_id, now, rest, asked=True)
-        self._backoff.policy = context.times().backoff
-        wait = self._backoff.failed(at_least=max(connection.retry_after or 0.0, asked_for))
-        self._not_before = now + wait
-        self._nudged = connection.reason in WORTH_A_CHECK and connection.retry_after is None and not asked_for
-        if self._current is None:
-            self._interrupted = True
-            self._trouble = Lack(f"{connection.reason} {connection.detail}".rstrip(), refused=False, at=now)
-        loud = self._backoff.loud and connection.reason is not StreamReason.ENDED
-        logger.log(
-            logging.WARNING if loud else logging.DEBUG,
-            "%s: stream of %s: %s %s, the %d. time, again in %.1f s",
-            node_id,
-            ", ".join(connection.topics),
-            connection.reason,
-            connection.detail,
-            self._backoff.failures,
-            wait,
-        )
-
     async def _look_at_version(self) -> None:
-        """See whether the node is still the one that refused topics."""
-        try:
-            version = (await self.node.version(timeout=self._context.times().verify_timeout)).value
-        except NodeError:
-            return
-        self._requests.seen_version(version)
+        await look_at_version(self.node, self._requests, self._context.times().verify_timeout)
         self._wake()
 
     async def _identify(self, connection: TopicConnection) -> None:
-        """Ask which chain the node is on, until it says so; its events wait for the first answer (H15)."""
-        backoff = Backoff(self._context.times().backoff)
-        while connection in self._connections:
-            try:
-                identity = (await self.node.identity(timeout=self._context.times().verify_timeout)).value
-            except NodeError:
-                self._release(connection)
-                await anyio.sleep(backoff.failed())
-                continue
-            if self._listed():
-                self._context.identified(self.node.node_id, identity)
-            self._interrupted = False
-            break
-        self._release(connection)
+        await identify(
+            self.node,
+            self._context,
+            self._retry,
+            listed=self._listed,
+            stands=lambda: connection in self._connections,
+            release=lambda: self._release(connection),
+        )
 
     def _release(self, connection: TopicConnection) -> None:
         held, connection.held = connection.held or (), None
@@ -371,7 +321,7 @@ class TopicStream:
             return
         if self._successor.held is not None:
             self._tasks.start_soon(self._identify, self._successor)
-        if self._interrupted and self._requests.reduced:
+        if self._retry.interrupted and self._requests.reduced:
             self._tasks.start_soon(self._look_at_version)
         self._wake()
         self._changed()
@@ -381,8 +331,7 @@ class TopicStream:
         for own in self._connections:
             if own is connection:
                 own.opened = self._context.clock.now()
-                self._requests.accept(own.asked, own.opened)
-                self._trouble = None
+                self._retry.answered()
                 self._wake()
                 self._changed()
 
