@@ -165,7 +165,7 @@ class BeaconNodeFallback(
                 identified=heads.cache.identified,
             ),
             heads.make_node,
-            heads.cache.taps,
+            heads.cache,
         )
         try:
             await self._runner.opened.wait()

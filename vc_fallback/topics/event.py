@@ -20,7 +20,7 @@ _SHOWN = 8
 class TopicEvent:
     """An event of a topic, from the first node that told it (T6).
 
-    :param topic: as the node named it: of `head` and `head_v2` the one that it sends.
+    :param topic: as it was subscribed to; `head` stands for `head_v2` too, as both are one.
     :param value: what it says, as a value of its topic; of a topic that is not known here the JSON as it is.
     :param data: the text as it came; empty for the head's topics, which come by the head streams.
     :param provenance: the node, the generation of the list, and when it came, in loop time.

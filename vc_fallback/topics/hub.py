@@ -4,7 +4,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from vc_fallback.base.buffered import Buffered, OnFull
 from vc_fallback.base.signals import NodeHeadSeen, Signal, StreamChanged, StreamReason
 from vc_fallback.base.types import NodeId, Provenance, Role, Slot, Tier
 from vc_fallback.candidates import Member
-from vc_fallback.decide.ledger import NodeFacts, Standing
+from vc_fallback.decide.ledger import NodeFacts
 from vc_fallback.decide.seen import SeenWindow
 from vc_fallback.decide.topic_tiers import HIGH_RATE, Outlook, assign, outlook
 from vc_fallback.node.client import BeaconNode
@@ -25,6 +25,7 @@ from vc_fallback.node.topic_events import TopicValue, read_topic_event
 from vc_fallback.status import TopicConnectionStatus, TopicStatus
 from vc_fallback.topics.context import TopicContext
 from vc_fallback.topics.event import TopicEvent, TopicUnavailable
+from vc_fallback.topics.heads import HeadSource, HeadTopics
 from vc_fallback.topics.look import HEAD_TOPICS, look_at_heads, look_at_topics, reasons
 from vc_fallback.topics.subscription import TopicSubscription
 from vc_fallback.topics.unit import TopicStatistics, TopicUnit
@@ -41,9 +42,6 @@ MEMORY = 64
 MEMORY_HIGH_RATE = 4
 """The same for topics of a high rate."""
 
-HELD_HEAD = 2
-"""Slots for which a head that the tier gate holds back is told once that opens (C6)."""
-
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DEAD = frozenset({StreamReason.HEAD_SILENCE, StreamReason.TRANSPORT_SILENCE})
 """Why a head stream connects again where nothing has ended: the node's other connections may be dead, too."""
@@ -54,23 +52,21 @@ class TopicHub:
     """All methods but :meth:`run` return at once (rule 7).
 
     :param make_node: makes the client that a node's streams have for themselves.
-    :param taps: functions that are called with every event of the head streams.
+    :param heads: where the events of the head's topics come from.
     """
 
     def __init__(
         self,
         context: TopicContext,
         make_node: Callable[[Member], BeaconNode],
-        taps: MutableMapping[object, Callable[[NodeId, HeadTopicEvent, float], None]],
+        heads: HeadSource,
     ) -> None:
         self._context = context
-        self._taps = taps
         self._subscriptions: set[TopicSubscription] = set()
         self._by_topic: dict[str, tuple[TopicSubscription, ...]] = {}
         self._seen: dict[str, SeenWindow] = {}
         self._told: Counter[str] = Counter()
-        self._held: dict[NodeId, tuple[HeadTopicEvent, float]] = {}
-        """What fallbacks told of their heads last while the tier gate held it back."""
+        self._heads = HeadTopics(heads, context.ledger, self._head)
         self._units = TopicUnits(context, make_node, offer=self._offer, changed=self._wake)
         self._woken = anyio.Event()
         self._closed = False
@@ -123,13 +119,9 @@ class TopicHub:
             for topic in subscription.topics:
                 by_topic.setdefault(topic, []).append(subscription)
         self._by_topic = {topic: tuple(wanting) for topic, wanting in by_topic.items()}
-        for topic in self._seen.keys() - {_window(topic) for topic in by_topic}:
+        for topic in self._seen.keys() - by_topic.keys():
             del self._seen[topic]
-        if not HEAD_TOPICS.isdisjoint(by_topic):
-            self._taps[self] = self._head
-        else:
-            self._taps.pop(self, None)
-            self._held.clear()
+        self._heads.follow(not HEAD_TOPICS.isdisjoint(by_topic))
         self._woken.set()
 
     def _readable(self, event: TopicEvent) -> TopicEvent | None:
@@ -158,31 +150,20 @@ class TopicHub:
             unit.copies += 1
             return
         unit.told += 1
-        self._deliver(topic, (topic,), reading.value, data, unit.node_id, received)
+        self._deliver((topic,), reading.value, data, unit.node_id, received)
 
-    def _head(self, node_id: NodeId, event: HeadTopicEvent, received: float) -> None:
-        """Take an event of a head stream: of a node of ours, and of fallbacks while the tier gate is open (C5)."""
-        standing = self._context.ledger.standing(node_id)
-        if standing is Standing.HELD:
-            self._held[node_id] = event, received
-        elif standing is Standing.ELIGIBLE:
-            self._held.pop(node_id, None)
-            # Of the head there are two forms of one event (H11): who subscribes to either gets what nodes send.
-            topics = ("head", "head_v2") if isinstance(event, HeadEvent) else ("chain_reorg",)
-            topic = topics[0]
-            if self._first(topic, pack(MEANINGS[topic](event)), received):
-                self._deliver(topic, topics, event, "", node_id, received)
+    def _head(self, topics: tuple[str, ...], event: HeadTopicEvent, node_id: NodeId, received: float) -> None:
+        """Take an event about the head."""
+        if isinstance(event, HeadEvent) or self._first(topics[0], pack(MEANINGS[topics[0]](event)), received):
+            self._deliver(topics, event, "", node_id, received)
 
-    def _deliver(
-        self, topic: str, topics: tuple[str, ...], value: TopicValue, data: str, node_id: NodeId, received: float
-    ) -> None:
-        event = TopicEvent(topic, value, data, Provenance(node_id, self._context.candidates.generation, received))
+    def _deliver(self, topics: tuple[str, ...], value: TopicValue, data: str, node_id: NodeId, received: float) -> None:
+        event = TopicEvent(topics[0], value, data, Provenance(node_id, self._context.candidates.generation, received))
         wanting = self._by_topic.get(topics[0], ())
         if len(topics) > 1:
-            wanting = tuple({s for name in topics for s in self._by_topic.get(name, ())})
-        for name in topics:
-            if name in self._by_topic:
-                self._told[name] += 1
+            wanting = tuple({subscription for topic in topics for subscription in self._by_topic.get(topic, ())})
+        for topic in topics:
+            self._told[topic] += 1
         for subscription in wanting:
             subscription.tell(event)
 
@@ -190,10 +171,10 @@ class TopicHub:
         slots = self._context.slots()
         if slots is None:
             return False
-        window = self._seen.get(_window(topic))
+        window = self._seen.get(topic)
         if window is None:
             memory = MEMORY_HIGH_RATE if topic in HIGH_RATE else MEMORY
-            window = self._seen[_window(topic)] = SeenWindow(memory)
+            window = self._seen[topic] = SeenWindow(memory)
         return window.first(key, slots.slot_at(received))
 
     def _ours(self, facts: NodeFacts) -> bool:
@@ -266,11 +247,6 @@ class TopicHub:
                     self._units.want(member, wanted, tasks)
         for node_id, topics in assign(wanted, look_at_topics(context, self._units)).items():
             self._units.want(listed.members[node_id], topics, tasks)
-        for node_id, (event, received) in list(self._held.items()):
-            if now <= received + HELD_HEAD * context.slot:
-                self._head(node_id, event, received)
-            else:
-                del self._held[node_id]
         due = min((unit.view().due for unit in self._units), default=math.inf)
         due = min(due, self._judge(now))
         slots = context.slots()
@@ -306,8 +282,3 @@ class TopicHub:
                     begun = subscription.missing[topic] = now
                 due = min(due, begun + patience)
         return due
-
-
-def _window(topic: str) -> str:
-    """Both forms of a head are one event."""
-    return "head" if topic == "head_v2" else topic
