@@ -21,7 +21,6 @@ NAMES: tuple[Name, ...] = ("minimal", "lodestar")
 TITLES: Mapping[Name, str] = {"minimal": "`examples/minimal_vc`", "lodestar": "Lodestar's validator client 1.5.1"}
 ROOT = Path(__file__).parents[2]
 STOP_LIMIT = 10.0
-GUARD = "guard.json"
 
 
 class Client:
@@ -62,10 +61,12 @@ class Client:
         return found
 
     @property
-    def guard(self) -> object:
-        """What its slashing protection holds in the end."""
-        file = _guard(self._devnet)
-        return json.loads(file.read_text()) if file.exists() else None
+    def guard(self) -> dict[str, tuple[int, int, int]]:
+        """What its slashing protection holds: by public key the highest source, target and slot."""
+        file = _guard(self._devnet) / "signed.json"
+        if not file.exists():
+            return {}
+        return {pubkey: tuple(marks) for pubkey, marks in json.loads(file.read_text().splitlines()[0]).items()}
 
     def _tail(self) -> str:
         return log_tail(self._devnet.directory, "vc")
@@ -73,14 +74,14 @@ class Client:
 
 def _minimal(devnet: Devnet) -> Sequence[str]:
     return (
-        *(sys.executable, "-u", "-P", "-m", "examples.minimal_vc"),
-        *devnet.urls,
-        *("--validators", str(VALIDATORS), "--guard", str(_guard(devnet))),
+        # It runs in a folder of the devnet's.
+        *("env", f"PYTHONPATH={ROOT}", sys.executable, "-P", "-m", "examples.minimal_vc", *devnet.urls),
+        *("--interop", f"0..{VALIDATORS - 1}", "--guard", str(_guard(devnet))),
     )
 
 
 def _guard(devnet: Devnet) -> Path:
-    return devnet.directory / "vc" / GUARD
+    return devnet.directory / "vc" / "guard"
 
 
 def _wait(process: ProcessId) -> int | None:

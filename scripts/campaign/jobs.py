@@ -1,5 +1,6 @@
 """Campaigns in processes of their own, so that two go on at once and each is tidied up when we are told to end."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -67,7 +68,8 @@ def start(job: Job, file: Path) -> subprocess.Popen[bytes]:
 
 
 def _end_with_input() -> None:
-    sys.stdin.buffer.read()
+    while os.read(sys.stdin.fileno(), 1):
+        pass
     main = threading.main_thread().ident
     if main is not None:
         signal.pthread_kill(main, signal.SIGINT)

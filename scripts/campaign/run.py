@@ -17,8 +17,8 @@ from scripts.lodestar.tether import tethered
 
 AFTER = SLOTS_PER_EPOCH + 1
 """Slots after the last one that counts, in which its votes can still be included, and one for the block to come."""
-UNTIL_GENESIS = 15
-"""Seconds: four nodes and the client start in ten on two cores, and in an epoch without a block a node gives up."""
+UNTIL_GENESIS = 18
+"""Seconds: four nodes start in ten on two idle cores, and after an epoch without a block a node gives up."""
 LATE_START = 1.0
 """Slots by which a fault may begin too late."""
 
@@ -63,7 +63,7 @@ class Recording:
     load: tuple[float, float]
     status: int | None
     lines: list[dict[str, Any]] = field(default_factory=list)
-    guard: object = None
+    guard: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
 def campaign(
