@@ -6,7 +6,7 @@ The public names are loaded when they are first used, so that importing the pack
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vc_fallback.base.buffered import SubscriptionStatistics
+    from vc_fallback.base.buffered import Buffered, SubscriptionStatistics
     from vc_fallback.base.clock import Clock
     from vc_fallback.base.errors import ConfigurationError, FallbackError, NodeError, SubscriptionClosed
     from vc_fallback.base.health import HealthReason, HealthState
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         HealthChanged,
     )
     from vc_fallback.base.signals import (
+        ChainReorged,
         DependentRootChanged,
         GenerationChanged,
         HeadDelivered,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
         NodeQuarantined,
         NodeReorgSeen,
         Observer,
+        ReorgEvidence,
+        RootChange,
         Signal,
         Started,
         StreamChanged,
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
         StreamState,
     )
     from vc_fallback.base.types import (
+        BlockRef,
         Epoch,
         HeadSource,
         NodeId,
@@ -209,12 +213,15 @@ __all__ = [
     "BeaconCommitteeSubscription",
     "BeaconNode",
     "BeaconNodeFallback",
+    "BlockRef",
     "BranchesDiffer",
     "BroadcastResult",
+    "Buffered",
     "Candidate",
     "CandidateList",
     "Capabilities",
     "ChainIdentity",
+    "ChainReorged",
     "ChainStatus",
     "Checkpoint",
     "ClientVersion",
@@ -311,11 +318,13 @@ __all__ = [
     "Quarantined",
     "QuorumNotReached",
     "RateLimited",
+    "ReorgEvidence",
     "RequestFailed",
     "RequestTimeout",
     "RetryLater",
     "Role",
     "Root",
+    "RootChange",
     "SemanticError",
     "Sending",
     "ServerError",
@@ -375,7 +384,7 @@ __all__ = [
 _HOMES = {
     name: module
     for module, names in {
-        "vc_fallback.base.buffered": "SubscriptionStatistics",
+        "vc_fallback.base.buffered": "Buffered SubscriptionStatistics",
         "vc_fallback.base.clock": "Clock",
         "vc_fallback.base.errors": "ConfigurationError FallbackError NodeError SubscriptionClosed",
         "vc_fallback.base.health": "HealthReason HealthState",
@@ -383,10 +392,13 @@ _HOMES = {
             AllUnhealthy BranchesDiffer ClockDoubted DutiesMoved FinalityDiffers HealthChanged
         """,
         "vc_fallback.base.signals": """
-            DependentRootChanged GenerationChanged HeadDelivered HeadOutcome NodeHeadSeen NodeQuarantined
-            NodeReorgSeen Observer Signal Started StreamChanged StreamReason StreamState
+            ChainReorged DependentRootChanged GenerationChanged HeadDelivered HeadOutcome NodeHeadSeen
+            NodeQuarantined NodeReorgSeen Observer ReorgEvidence RootChange Signal Started StreamChanged
+            StreamReason StreamState
         """,
-        "vc_fallback.base.types": "Epoch HeadSource NodeId PayloadStatus Provenance Role Root Slot Sourced Tier",
+        "vc_fallback.base.types": """
+            BlockRef Epoch HeadSource NodeId PayloadStatus Provenance Role Root Slot Sourced Tier
+        """,
         "vc_fallback.base.urls": "BaseURL",
         "vc_fallback.base.watch": "Watch WatchClosed Watcher",
         "vc_fallback.candidates": "Candidate CandidateList ListChange Member TLSSettings",

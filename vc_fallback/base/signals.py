@@ -4,8 +4,9 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-from vc_fallback.base.types import Epoch, HeadSource, NodeId, PayloadStatus, Root, Slot, Tier
+from vc_fallback.base.types import BlockRef, Epoch, HeadSource, NodeId, PayloadStatus, Provenance, Root, Slot, Tier
 
 logger = logging.getLogger(__name__)
 
@@ -223,6 +224,70 @@ class DependentRootChanged(Signal):
     old: Root
     new: Root
     nodes: tuple[NodeId, ...]
+
+
+class ReorgEvidence(StrEnum):
+    """What shows that the delivered chain left a branch; a closed list."""
+
+    REPORTED = "reported"
+    """A node that is followed said so by a `chain_reorg` event."""
+    SLOT = "slot"
+    """The new head is not above the old one."""
+    PARENTS = "parents"
+    """The headers that are known lead past the old head."""
+
+
+class RootChange(NamedTuple):
+    """The block that fixes the duties of an epoch is `new` where it was `old`."""
+
+    epoch: Epoch
+    old: Root
+    new: Root
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReorged(Signal):
+    """The delivered chain left a branch: `new` is its head, and `old`, which was, is not below it any more (C3).
+
+    It is told once for each time, in the order of the delivered heads, up to 1/24 of a slot after the head itself.
+    `None` is unknown. What a reorg that no node reports goes back to is known only where the headers are.
+    """
+
+    node_id: NodeId
+    """The node that the new head was delivered from; `received` is the loop time at which its bytes came."""
+    generation: int
+    received: float
+    old: BlockRef
+    new: BlockRef
+    epoch: Epoch
+    """That of the new head's slot."""
+    depth: int | None
+    """Slots back to the common block: as a node that reported the reorg counts them, from the old head or from the new
+    one; else from the old head."""
+    crosses_epoch: bool | None
+    """Whether the common block is of an earlier epoch than the higher of the two heads: checkpoints may be others."""
+    changed_roots: tuple[RootChange, ...]
+    """Dependent roots that the new head names otherwise. One node names them here: that the change counts, by the word
+    of most, is told by :class:`DependentRootChanged`."""
+    touches_current_duties: bool | None
+    """Whether the block that fixes the duties of the present epoch, by the clock, is another one."""
+    touches_next_duties: bool | None
+    """The same for the next epoch: proposer duties before Fulu of the present one are fixed by that block, too."""
+    evidence: ReorgEvidence
+    reported_by: tuple[NodeId, ...]
+    """The nodes of those followed that have reported this very change by `chain_reorg`."""
+    nodes: tuple[NodeId, ...]
+    """These, and all that stand at the new head."""
+
+    @property
+    def slot(self) -> Slot:
+        """The slot of the new head."""
+        return self.new.slot
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the new head came from."""
+        return Provenance(self.node_id, self.generation, self.received)
 
 
 Observer = Callable[[Signal], None]

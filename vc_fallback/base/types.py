@@ -3,7 +3,7 @@
 from binascii import unhexlify
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, NewType, TypeVar
+from typing import Generic, NamedTuple, NewType, TypeVar
 
 Slot = NewType("Slot", int)
 """A slot number, 0 at genesis."""
@@ -54,6 +54,13 @@ class HeadSource(StrEnum):
 
     STREAM = "stream"
     POLL = "poll"
+
+
+class BlockRef(NamedTuple):
+    """A block by its slot and its root."""
+
+    slot: Slot
+    root: Root
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,31 @@ class Branches:
             root, slot = parent, known.slot
         return None, None
 
+    def common(
+        self, one: tuple[Slot, Root], other: tuple[Slot, Root], slots: Mapping[Root, Slot]
+    ) -> tuple[Slot | None, Root | None]:
+        """Return the slot of the newest block that two chains share, and else the root whose header has to be known.
+
+        :param one: the head of the one chain, `other` that of the other.
+        :param slots: the slots of blocks whose headers need not be known.
+        """
+        for _ in range(2 * MOST):
+            if one[1] == other[1]:
+                return one[0], None
+            if one[0] < other[0]:
+                one, other = other, one
+            link = self._links.get(one[1])
+            if link is None:
+                return None, one[1]
+            if link.parent == other[1]:
+                return other[0], None
+            known = self._links.get(link.parent)
+            slot = known.slot if known is not None else slots.get(link.parent)
+            if slot is None:
+                return None, link.parent
+            one = (slot, link.parent)
+        return None, None
+
 
 def sides(roots: Mapping[Root, Iterable[NodeId]]) -> dict[Root, tuple[NodeId, ...]]:
     """Return who stands behind which root, in an order that does not depend on who came first: the most nodes first."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import HeadOutcome, Observers, StreamReason, StreamState
-from vc_fallback.base.types import Epoch, HeadSource, NodeId
+from vc_fallback.base.types import Epoch, HeadSource, NodeId, Root
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.chain import ChainIdentity, SlotClock
@@ -14,8 +14,10 @@ from vc_fallback.decide.cooldown import Cooldowns
 from vc_fallback.decide.delivery import Decision, Delivered, Delivery
 from vc_fallback.decide.freshness import is_current, state_of, subscription_healthy
 from vc_fallback.decide.ledger import Ledger, NodeHead, StreamFacts
+from vc_fallback.decide.reorgs import Reorgs
 from vc_fallback.heads.dependent_roots import DependentRootWatch
 from vc_fallback.heads.membership import Membership
+from vc_fallback.heads.reorgs import ReorgWatch
 from vc_fallback.heads.telling import Telling
 from vc_fallback.heads.tier_gate import TierGate
 from vc_fallback.heads.verification import Verification
@@ -34,6 +36,7 @@ class HeadCache:
         self.config = config
         self.book = book
         book.on_verdict = self.judge_health
+        book.on_headers = self.headers_known
         self.candidates = candidates
         self.clock = clock
         self.ledger = Ledger()
@@ -52,13 +55,15 @@ class HeadCache:
         self.activity: Watch[None] = Watch(None)
         """Set on every delivery and every vote."""
         self.settle: Watch[None] = Watch(None)
-        """Set when an old head begins to wait for its burst to end."""
+        """Set when an old head begins to wait for its burst to end, or a reorg is held back."""
         self.answers: Watch[None] = Watch(None)
         """Set whenever a node has said which chain it is on."""
         self.on_pinned: Callable[[], None] = lambda: None
         """Called when the chain has become known."""
         self.withheld: Callable[[NodeHead], None] = lambda _: None
         """Called with an optimistic head that would be delivered if it were valid (H12)."""
+        self.headers_wanting: Callable[[], None] = lambda: None
+        """Called when headers are wanting (:meth:`headers_wanted`)."""
         self.closing = False
         """Set when the monitor ends: streams that end then make nothing news."""
         self.members = Membership(candidates, self.ledger, self.delivery, self.tell, clock)
@@ -69,6 +74,8 @@ class HeadCache:
         self._gate = TierGate(candidates, self.ledger, self.delivery, self.tell)
         self.dependents: DependentRootWatch | None = None
         """Dependent roots of the delivered chain (C11); `None` until the chain is known."""
+        self._reorgs: ReorgWatch | None = None
+        """Its reorgs; `None` until then."""
         self._deliver_to: dict[object, Callable[[Delivered], None]] = {}
         self.taps: dict[object, Callable[[NodeId, HeadTopicEvent, float], None]] = {}
         """Called with every event about the head that a listed node's stream brings, and the loop time of its bytes:
@@ -86,6 +93,20 @@ class HeadCache:
         )
         self.clock.reanchor()
         self.book.pin(self._set_slots(chain))
+        self._reorgs = ReorgWatch(
+            Reorgs(
+                self.delivery.entries,
+                self.ledger.standing,
+                self.book.consistency.branches,
+                self.dependents.roots,
+            ),
+            self.clock,
+            self._set_slots(chain),
+            self.members,
+            self.tell,
+            held=lambda: self.settle.set(None),
+            unknown=lambda: self.headers_wanting(),
+        )
         self.tell.started(chain)
         for facts in self.ledger.nodes.values():
             self._find_current(facts.stream)
@@ -106,6 +127,8 @@ class HeadCache:
 
     def _set_slots(self, chain: ChainIdentity) -> SlotClock:
         self.slots = self.book.slots = SlotClock(chain, self.clock.offset)
+        if self._reorgs is not None:
+            self._reorgs.slots = self.slots
         return self.slots
 
     def identified(self, node_id: NodeId, identity: ChainIdentity) -> None:
@@ -178,6 +201,8 @@ class HeadCache:
         self._look_at_gate(now)
         if self.dependents is not None:
             self.dependents.look(head)
+        if self._reorgs is not None and self._reorgs.due is not None:
+            self._reorgs.look()
         if not decisions:
             self.settle.set(None)
         elif decisions[-1].outcome is HeadOutcome.OPTIMISTIC:
@@ -192,6 +217,8 @@ class HeadCache:
     def reorged(self, node_id: NodeId, event: ReorgEvent, received: float) -> None:
         """Take a node's word that its head has left a branch, before its new head is offered (H14)."""
         self.tell.reorg_seen(node_id, event, received)
+        if self._reorgs is not None and not self.closing:
+            self._reorgs.reported(node_id, event)
 
     def streamed(self, head: NodeHead) -> bool:
         """Note that a stream announced a head; return whether it is a current one (H6)."""
@@ -205,10 +232,28 @@ class HeadCache:
         facts.stalled = facts.behind = False
         return True
 
+    @property
+    def next_settle(self) -> float | None:
+        """The moment in loop time at which :meth:`settle_due` has something to do, or `None`."""
+        held = self._reorgs.due if self._reorgs is not None else None
+        due = self.delivery.next_settle
+        return due if held is None else held if due is None else min(due, held)
+
     def settle_due(self) -> None:
-        """Deliver old heads whose burst is over (H13)."""
+        """Deliver old heads whose burst is over (H13), and tell of a reorg that was held back for long enough."""
         if self.slots is not None:
             self._take(self.delivery.settle(self.clock.now(), self.slots))
+        if self._reorgs is not None and not self.closing:
+            self._reorgs.look()
+
+    def headers_wanted(self) -> dict[Root, tuple[NodeId, ...]]:
+        """Return the blocks whose headers would tell what left a branch, and from where, and the nodes to ask."""
+        return self._reorgs.wanted() if self._reorgs is not None else {}
+
+    def headers_known(self) -> None:
+        """Take that headers have come to be known that may show a reorg."""
+        if self._reorgs is not None and not self.closing:
+            self._reorgs.review()
 
     def forget(self, node_id: NodeId) -> None:
         """Drop the entry of a node whose connection ended (H8)."""
@@ -262,7 +307,11 @@ class HeadCache:
         for deliver in list(self._deliver_to.values()):
             deliver(delivered)
         self.activity.set(None)
+        # Before anyone is told, who may change the list: heads follow each other in the order of their delivery.
+        reorgs = self._reorgs.moved(delivered) if self._reorgs is not None else ()
         self.tell.delivered(delivered, self.slots)
+        if self._reorgs is not None and reorgs:
+            self._reorgs.tell(reorgs)
 
     # --- the list
 

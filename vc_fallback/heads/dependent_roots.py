@@ -23,7 +23,7 @@ class DependentRootWatch:
         tell: Telling,
         usable: Callable[[NodeId], bool],
     ) -> None:
-        self._roots = DependentRoots(slots_per_epoch)
+        self.roots = DependentRoots(slots_per_epoch)
         self._usable = usable
         self._ledger = ledger
         self._delivery = delivery
@@ -31,14 +31,14 @@ class DependentRootWatch:
 
     def get(self, epoch: Epoch) -> Root | None:
         """Return the dependent root of an epoch on the delivered chain, or `None` where it is unknown."""
-        return self._roots.get(epoch)
+        return self.roots.get(epoch)
 
     def look(self, head: NodeHead) -> None:
         """See whether a head changes what is known; stalled, behind and demoted nodes have no say.
 
         Where health has demoted all of them they are heard all the same: requests go to them, too.
         """
-        if self._delivery.delivered is None or self._roots.settled(head):
+        if self._delivery.delivered is None or self.roots.settled(head):
             return
         heads = [
             entry
@@ -48,5 +48,5 @@ class DependentRootWatch:
             and not self._ledger.nodes[node_id].stream.distrusted
         ]
         usable = [entry for entry in heads if self._usable(entry.node_id)]
-        for change in self._roots.look(self._delivery.delivered.head, usable or heads):
+        for change in self.roots.look(self._delivery.delivered.head, usable or heads):
             self._tell.dependent_root(change)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from vc_fallback.base.clock import Clock
+from vc_fallback.base.signals import ChainReorged, DependentRootChanged
 from vc_fallback.base.types import NodeId, Role
 from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.decide.delivery import Delivered, Delivery
@@ -64,6 +65,31 @@ class Membership:
         if head.generation == generation:
             return delivered
         return replace(delivered, head=replace(head, generation=generation))
+
+    def readable_reorg(self, reorg: ChainReorged) -> ChainReorged | None:
+        """Return a reorg as it is to be told now: of the nodes that are in the list; `None` where none of them is."""
+        if reorg.generation == self._candidates.generation:
+            return reorg
+        nodes = self.listed(reorg.nodes)
+        if not nodes:
+            return None
+        return replace(
+            reorg,
+            node_id=reorg.node_id if reorg.node_id in nodes else nodes[0],
+            generation=self._candidates.generation,
+            reported_by=self.listed(reorg.reported_by),
+            nodes=nodes,
+        )
+
+    def readable_change(self, change: DependentRootChanged) -> DependentRootChanged | None:
+        """Return a change of a dependent root as it is to be told now, by those in the list; `None` where none is."""
+        nodes = self.listed(change.nodes)
+        return change if nodes == change.nodes else replace(change, nodes=nodes) if nodes else None
+
+    def listed(self, nodes: Iterable[NodeId]) -> tuple[NodeId, ...]:
+        """Return those nodes that are in the list, and on our chain."""
+        known = self._ledger.nodes
+        return tuple(node_id for node_id in nodes if node_id in known and not known[node_id].quarantined)
 
     def _join(self, nodes: Iterable[NodeId]) -> None:
         now = self._clock.now()

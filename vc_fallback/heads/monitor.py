@@ -4,7 +4,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import anyio
 import httpx
@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 from vc_fallback.base.buffered import Buffered, OnFull
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.errors import ConfigurationError, NodeError
-from vc_fallback.base.signals import Observer, Observers
+from vc_fallback.base.signals import ChainReorged, DependentRootChanged, Observer, Observers
 from vc_fallback.base.types import Epoch, NodeId, Root, Slot
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.base.watch import Watch
@@ -36,6 +36,8 @@ from vc_fallback.node.factory import NodeFactory
 from vc_fallback.node.pool import NodePool
 from vc_fallback.node.routes import Route
 from vc_fallback.wire.dial import Resolver
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ class HeadMonitor:
         """Return the block root that fixes the duties of an epoch on the delivered chain (C11).
 
         Known for the previous, the current and the next epoch of the delivered head, as far as nodes have named it;
-        `None` is unknown. Each change of it is a :class:`DependentRootChanged` signal.
+        `None` is unknown. Each change of it is a :class:`DependentRootChanged` signal (:meth:`dependent_root_changes`).
         """
         dependents = self.cache.dependents
         return dependents.get(epoch) if dependents is not None else None
@@ -229,6 +231,52 @@ class HeadMonitor:
             replay_latest=replay_latest,
             closed=self._subscriptions.discard,
         )
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def reorgs(self, *, buffer: int | None = None, on_full: OnFull = "drop_oldest") -> Buffered[ChainReorged]:
+        """Subscribe to reorgs of the delivered chain: each time that it leaves a branch (C3, C11).
+
+        They come beside the heads, up to 1/24 of a slot after the head that a reorg led to. What a node says of a chain
+        that is not followed is not among them: :class:`NodeReorgSeen` signals tell of it.
+
+        :param buffer: reorgs that may wait unread; default from the configuration.
+        :param on_full: drop the oldest and count it, or close the subscription.
+        :raises RuntimeError: before the context is entered, and after it was left.
+        """
+        return self._subscribed(self.cache.tell.reorgs, self.cache.members.readable_reorg, buffer, on_full)
+
+    def dependent_root_changes(
+        self, *, buffer: int | None = None, on_full: OnFull = "drop_oldest"
+    ) -> Buffered[DependentRootChanged]:
+        """Subscribe to changes of the blocks that fix the duties of an epoch on the delivered chain (C11).
+
+        A change counts once more nodes report the new root than the old one. Duties of that epoch that were got by the
+        old one are void.
+
+        :param buffer: changes that may wait unread; default from the configuration.
+        :param on_full: drop the oldest and count it, or close the subscription.
+        :raises RuntimeError: before the context is entered, and after it was left.
+        """
+        return self._subscribed(self.cache.tell.root_changes, self.cache.members.readable_change, buffer, on_full)
+
+    def _subscribed(
+        self, told: set[Buffered[T]], readable: Callable[[T], T | None], buffer: int | None, on_full: OnFull
+    ) -> Buffered[T]:
+        if self.cache.closing:
+            raise RuntimeError("the monitor has ended")
+
+        def closed(subscription: Buffered[T]) -> None:
+            told.discard(subscription)
+            self._subscriptions.discard(subscription)
+
+        subscription: Buffered[T] = Buffered(
+            buffer=self._config.heads.buffer if buffer is None else buffer,
+            on_full=on_full,
+            readable=readable,
+            closed=closed,
+        )
+        told.add(subscription)
         self._subscriptions.add(subscription)
         return subscription
 

@@ -6,6 +6,7 @@ import anyio
 
 from vc_fallback.base.background import for_ever, once
 from vc_fallback.base.types import NodeId
+from vc_fallback.heads.ancestry import Ancestry
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.optimistic import OptimisticPolls
 from vc_fallback.heads.supervisor import Supervisor
@@ -46,6 +47,7 @@ async def run(
 
             polls = OptimisticPolls(cache, supervisor, spawn)
             cache.withheld = polls.begin
+            cache.headers_wanting = Ancestry(cache, pool, spawn).begin
 
             def checked(node_id: NodeId) -> None:
                 supervisor.nudge(node_id)
@@ -65,10 +67,10 @@ async def run(
 
 
 async def _settle(cache: HeadCache) -> None:
-    """Deliver old heads when their burst is over (H13)."""
+    """Deliver old heads when their burst is over (H13), and tell of reorgs that were held back."""
     watcher = cache.settle.watcher()
     while True:
-        due = cache.delivery.next_settle
+        due = cache.next_settle
         if due is None:
             await watcher.wait()
             continue

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
+from vc_fallback.base.buffered import Buffered
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import (
+    ChainReorged,
     DependentRootChanged,
     GateChanged,
     GenerationChanged,
@@ -49,6 +51,8 @@ class Telling:
         self._nodes = nodes
         self._healthy = healthy
         self._told: dict[NodeId, bool | None] = {}
+        self.reorgs: set[Buffered[ChainReorged]] = set()
+        self.root_changes: set[Buffered[DependentRootChanged]] = set()
 
     def started(self, chain: ChainIdentity | None) -> None:
         """Tell which nodes there are, and which chain it is where that is known."""
@@ -176,7 +180,16 @@ class Telling:
 
     def dependent_root(self, change: DependentRootChange) -> None:
         """Tell that a dependent root changed."""
-        self._observers(DependentRootChanged(self._clock.now(), change.epoch, change.old, change.new, change.nodes))
+        told = DependentRootChanged(self._clock.now(), change.epoch, change.old, change.new, change.nodes)
+        for subscription in list(self.root_changes):
+            subscription.tell(told)
+        self._observers(told)
+
+    def reorg(self, reorg: ChainReorged) -> None:
+        """Tell that the delivered chain left a branch."""
+        for subscription in list(self.reorgs):
+            subscription.tell(reorg)
+        self._observers(reorg)
 
     def _stream(
         self,

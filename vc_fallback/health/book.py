@@ -212,6 +212,7 @@ class HealthBook(HealthFacts):
         if self.slots is not None:
             self._compare(Slot(self.slots.slot_at(now) - 1), now)
             self._looked_back(now)
+            self.on_headers()
 
     def look(self) -> float | None:
         """See what time alone has changed; return the next moment at which it may change something."""

@@ -41,6 +41,8 @@ class HealthFacts:
         self.slots: SlotClock | None = None
         """The pinned chain's slots; `None` until the chain is known (I1)."""
         self.times = CheckTimes.of(settings, MAINNET_SLOT)
+        self.on_headers: Callable[[], None] = lambda: None
+        """Called when headers have come to be known, by which branches can be compared."""
         self.on_verdict: Callable[[NodeId], None] = lambda _: None
         """Called when what :meth:`unhealthy` says of a node has changed."""
         self.on_sooner: Callable[[], None] = lambda: None
