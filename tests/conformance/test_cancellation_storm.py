@@ -20,6 +20,7 @@ import trustme
 from tests.rawserver import RawConnection, answer, serve
 from tests.wire_helpers import Recorder, client_of, descriptors, eventually
 from vc_fallback.wire.client import HTTPClient
+from vc_fallback.wire.keepalive import MOST_DRAINING
 from vc_fallback.wire.transport import VCTransport
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
@@ -177,7 +178,11 @@ async def test_storm_of_cancellations_loses_nothing(
 
         numbers = client.statistics()
         assert (numbers.in_use, numbers.waiting, numbers.streams) == (0, 0, 0)
-        assert numbers.open == numbers.idle <= SLOTS
+        assert numbers.open == numbers.idle + numbers.draining
+        assert numbers.idle <= SLOTS
+        assert numbers.draining <= MOST_DRAINING
+        # What does not answer is closed soon.
+        await eventually(lambda: client.statistics().draining == 0)
         await eventually(lambda: server.open <= client.statistics().idle)
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:

@@ -13,12 +13,19 @@ from vc_fallback.wire.asyncio_tasks import callback_context
 from vc_fallback.wire.connection import Connection
 from vc_fallback.wire.http import Receiver, WireLimits
 from vc_fallback.wire.outbox import Outbox
+from vc_fallback.wire.receive import Discard
 from vc_fallback.wire.tls import TLSSession
 
 # Up to this size head and body are copied into one write.
 _JOIN = 64 * 1024
 
-_IDLE, _TO_END, _PULL = range(3)
+DRAIN = 1.0
+"""Seconds that an answer may take for which nobody waits any more, as another node was faster; its connection is kept
+then. To make a new one takes as long as two requests do."""
+DRAINED = 256 * 1024
+"""Bytes of such an answer's body at most."""
+
+_IDLE, _TO_END, _PULL, _DRAIN = range(4)
 
 
 def listen(connected: socket.socket, tls: TLSSession | None, limits: WireLimits) -> Connection:
@@ -47,6 +54,7 @@ class AsyncioConnection(Connection):
         self._outbox: Outbox | None = None
         self._sent: Callable[[], None] | None = None
         self._listening = True
+        self._drain_timer: asyncio.TimerHandle | None = None
         # The sinks of streams are called from here.
         self._context = callback_context()
         self._listen()
@@ -68,6 +76,10 @@ class AsyncioConnection(Connection):
         try:
             self._begin_writing(parts, sent)
             await waiter
+        except asyncio.CancelledError:
+            self._waiter = None
+            self._drain()
+            raise
         except BaseException:
             self.close()
             raise
@@ -75,7 +87,8 @@ class AsyncioConnection(Connection):
             if timer is not None:
                 timer.cancel()
             self._waiter = None
-            self._mode = _IDLE
+            if self._mode != _DRAIN:
+                self._mode = _IDLE
         if self._error is not None:
             self._raise()
         self.reused = True
@@ -119,6 +132,10 @@ class AsyncioConnection(Connection):
             self._listening = True
             self._listen()
 
+    @property
+    def draining(self) -> bool:
+        return self._mode == _DRAIN and not self.closed
+
     def abort(self, error: Exception) -> None:
         if not self.closed:
             self._fail(error)
@@ -127,6 +144,8 @@ class AsyncioConnection(Connection):
         if self.closed:
             return
         self.closed = True
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
         if self._listening:
             self._listening = False
             self._loop.remove_reader(self._socket)
@@ -137,6 +156,27 @@ class AsyncioConnection(Connection):
 
     def now(self) -> float:
         return self._loop.time()
+
+    def _drain(self) -> None:
+        """Nobody waits for the answer any more: let it come and go, or close where that cannot be."""
+        written = self._outbox is None and not self._unwritten and self._error is None
+        if self.closed or not written or self.decoder.complete:
+            self.close()
+            return
+        self._mode = _DRAIN
+        self.decoder.redirect(Discard(DRAINED))
+        self._drain_timer = self._loop.call_later(DRAIN, self._lose, context=self._context)
+
+    def _drained(self) -> None:
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+            self._drain_timer = None
+        self._mode = _IDLE
+        self.reused = True
+        if self.reusable and self.on_drained is not None:
+            self.on_drained(self)
+        else:
+            self._lose()
 
     def _listen(self) -> None:
         self._context.run(self._loop.add_reader, self._socket, self._on_readable)
@@ -203,6 +243,9 @@ class AsyncioConnection(Connection):
         if mode == _IDLE:
             if not self.reusable:
                 self._lose()
+        elif mode == _DRAIN:
+            if self.decoder.complete:
+                self._drained()
         elif self.decoder.complete:
             if self._outbox is not None:
                 self._stop_writing()  # an early answer; what is left of the request goes nowhere
@@ -216,7 +259,7 @@ class AsyncioConnection(Connection):
 
     def _fail(self, error: BaseException) -> None:
         self.close()
-        if self._mode == _IDLE:
+        if self._mode in (_IDLE, _DRAIN):
             self._lose()
             return
         self._error = self._explain(error) if isinstance(error, Exception) else error

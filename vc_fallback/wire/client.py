@@ -32,6 +32,7 @@ class Statistics:
     """Numbers of one client: connections open, idle and in use, callers waiting for a slot, streams, and totals.
 
     :param open: connections that stand, those of streams included.
+    :param draining: connections on which the answer to a cancelled request is still to come.
     :param in_use: slots taken by requests, whether they have a connection yet or not.
     :param dials: connections that were begun since the client was made.
     :param stale_repeats: requests written once more because a kept connection had ended (Q10).
@@ -39,6 +40,7 @@ class Statistics:
 
     open: int
     idle: int
+    draining: int
     in_use: int
     waiting: int
     streams: int
@@ -200,9 +202,11 @@ class HTTPClient:
         """Return the present numbers."""
         origins = self._origins.values()
         idle = sum(len(origin.idle) for origin in origins)
+        draining = sum(len(origin.draining) for origin in origins)
         return Statistics(
-            open=idle + sum(len(origin.busy) for origin in origins),
+            open=idle + draining + sum(len(origin.busy) for origin in origins),
             idle=idle,
+            draining=draining,
             in_use=self._concurrency - self._slots.free,
             waiting=self._slots.waiting,
             streams=self._streams,

@@ -59,6 +59,10 @@ class ResponseDecoder:
         self.complete = False
         self.started = False
 
+    def redirect(self, receiver: Receiver) -> None:
+        """Hand what is still to come of the response to another receiver, one that gives no place to read into."""
+        self._receiver = receiver
+
     @property
     def reusable(self) -> bool:
         """Whether the last response is at its end and left the connection fit for another request."""

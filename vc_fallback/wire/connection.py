@@ -37,11 +37,20 @@ class Connection(ABC):
         self.reused = False
         self.idle_since = 0.0
         self.on_lost: Callable[[Connection], None] | None = None
+        self.on_drained: Callable[[Connection], None] | None = None
 
     @property
     def reusable(self) -> bool:
         """Whether another request may be written: the response is whole, the request too, and nobody said close."""
         return self.decoder.reusable and not (self._ended or self._unwritten or self.closed)
+
+    @property
+    def draining(self) -> bool:
+        """Whether the answer to a cancelled request is still to come; `on_drained` or `on_lost` is called at its end.
+
+        Only callbacks read what nobody waits for: elsewhere the connection of a cancelled request is closed.
+        """
+        return False
 
     @abstractmethod
     async def exchange(
@@ -52,7 +61,8 @@ class Connection(ABC):
         sent: Callable[[], None] | None = None,
         deadline: float = math.inf,
     ) -> None:
-        """Write a request and read its response to the end. After any error the connection is closed.
+        """Write a request and read its response to the end. After any error the connection is closed; where it was
+        cancelled it may be draining.
 
         :param sent: called when the request is written completely.
         :param deadline: moment in loop time.

@@ -16,6 +16,9 @@ from vc_fallback.wire.errors import ClientClosed
 from vc_fallback.wire.http import WireLimits
 from vc_fallback.wire.tls import TLSSession
 
+MOST_DRAINING = 4
+"""Connections to one origin that may wait for answers that nobody wants: a node that hangs is not to collect them."""
+
 
 class Slots:
     """A bound on concurrency, first come first served. Costs nothing while there is room; no cancel loses a slot.
@@ -99,6 +102,8 @@ class Origin:
         self._closed = False
         self.idle: list[Connection] = []
         self.busy: set[Connection] = set()
+        self.draining: set[Connection] = set()
+        """Those on which the answers to cancelled requests are still to come."""
         self.dials = 0
 
     def take(self) -> Connection | None:
@@ -115,6 +120,9 @@ class Origin:
     def give(self, connection: Connection) -> None:
         """Give a connection back: it is kept if it can be used again, else closed."""
         self.busy.discard(connection)
+        if connection.draining and len(self.draining) < MOST_DRAINING and not self._closed:
+            self.draining.add(connection)
+            return
         if not connection.reusable or self._closed:
             connection.close()
             return
@@ -151,7 +159,7 @@ class Origin:
         self._closed = True
         for scope in list(self._dialling):
             scope.cancel()
-        for connection in [*self.idle, *self.busy]:
+        for connection in [*self.idle, *self.busy, *self.draining]:
             connection.abort(ClientClosed("the client was closed"))
         self.idle.clear()
 
@@ -165,11 +173,17 @@ class Origin:
             connected.close()
             raise
         connection.on_lost = self._lost
+        connection.on_drained = self._drained
         return connection
 
     def _lost(self, connection: Connection) -> None:
+        self.draining.discard(connection)
         if connection in self.idle:
             self.idle.remove(connection)
+
+    def _drained(self, connection: Connection) -> None:
+        self.draining.discard(connection)
+        self.give(connection)
 
 
 def _listen(connected: socket.socket, session: TLSSession | None, limits: WireLimits) -> Connection:

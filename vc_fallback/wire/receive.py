@@ -12,6 +12,7 @@ _DIRECT = 64 * 1024
 # What is reserved on the word of a header alone; then as many times what really came.
 _FIRST = 1024 * 1024
 _GROWTH = 16
+_UNWANTED = "an answer that nobody waits for is too large to be read"
 
 
 class Collector:
@@ -121,6 +122,36 @@ class _Place:
     def value(self) -> bytes:
         """Return what is there."""
         return self._buffer.getvalue() if self.size == self._reserved else self._buffer.getvalue()[: self.size]
+
+
+class Discard:
+    """Takes what is left of a response that nobody waits for."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+
+    def head(self, head: Head) -> None:
+        """Refuse a body that is announced to be too large."""
+        if head.length is not None and head.length > self._left:
+            raise BodyTooLarge(_UNWANTED)
+
+    def data(self, data: bytes) -> None:
+        """Count a part of the body."""
+        self._left -= len(data)
+        if self._left < 0:
+            raise BodyTooLarge(_UNWANTED)
+
+    def room(self, remaining: int) -> memoryview | None:  # noqa: ARG002 - nothing is kept
+        """Give no place."""
+        return None
+
+    def filled(self, count: int) -> None:
+        """Never called, as there is no place."""
+
+    def end(self) -> None:
+        """It is at its end."""
 
 
 class SinkReceiver:
