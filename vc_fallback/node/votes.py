@@ -7,6 +7,7 @@ are copies, nobody wants more than the key.
 
 from binascii import unhexlify
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -67,7 +68,7 @@ def _single(found: _Single) -> Vote:
     committee, attester = found.committee_index, found.attester_index
 
     def make() -> SingleAttestation:
-        return made(SingleAttestation, committee, attester, AttestationData.from_ssz(data), signature)  # type: ignore[no-any-return]
+        return made(SingleAttestation, committee, attester, _data(data), signature)  # type: ignore[no-any-return]
 
     return Vote(pack((attester, committee, data)), make)
 
@@ -80,9 +81,15 @@ def _attestation(found: _Attestation) -> Vote:
         raise ValueError
 
     def make() -> AttestationEvent:
-        return made(AttestationEvent, bits, AttestationData.from_ssz(data), signature, committees)  # type: ignore[no-any-return]
+        return made(AttestationEvent, bits, _data(data), signature, committees)  # type: ignore[no-any-return]
 
     return Vote(pack((data, bits, committees)), make)
+
+
+@lru_cache(maxsize=256)
+def _data(packed: bytes) -> AttestationData:
+    """Return the data of a serialisation: ten thousand attesters of a slot vote for the same, and share one value."""
+    return AttestationData.from_ssz(packed)
 
 
 def _checked(data: _Data, signature: str) -> tuple[bytes, bytes]:
