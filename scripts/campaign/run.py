@@ -72,11 +72,15 @@ def campaign(
     slots: int,
     directory: Path,
     *,
+    first: int = FIRST_SLOT,
+    after: int = AFTER,
     slot_duration: int = 2,
     genesis_time: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Recording:
     """Run it, for so many slots from the first that counts. The chain begins at `genesis_time` (Unix seconds), or soon.
+
+    It goes on for longer where a node takes long to come back. What is not in a block `after` slots later is missed.
 
     :raises DevnetError: a node or the client ended by itself, or did not come back, or the chain cannot be read.
     """
@@ -90,20 +94,20 @@ def campaign(
         say(f"up, genesis in {devnet.genesis_time - time.time():.1f} s")
         with Witness(devnet) as witness:
             clock = _Clock(devnet)
-            last = FIRST_SLOT + slots - 1
-            clock.sleep_until(FIRST_SLOT)
+            clock.sleep_until(first)
             before = finalized(devnet)
             held = [_hold(devnet, clock, fault, say) for fault in faults]
-            clock.sleep_until(last + 1 + AFTER)
+            last = max([first + slots - 1, *(int(one.recovered) + 1 for one in held)])
+            clock.sleep_until(last + 1 + after)
             after = finalized(devnet)
         status = validators.stop()
         return Recording(
             client=client,
             slot_duration=slot_duration,
-            first=FIRST_SLOT,
+            first=first,
             last=last,
             faults=held,
-            blocks=read_chain(devnet, last + SLOTS_PER_EPOCH),
+            blocks=read_chain(devnet, last + min(after, SLOTS_PER_EPOCH)),
             duties=witness.duties,
             shown=witness.shown,
             probes=witness.probes,

@@ -21,17 +21,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.devnet)
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(TEST_LIMIT, func_only=True))
+    # What starts nodes of its own comes before those that all others share are up.
+    items.sort(key=lambda item: "devnet" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")
-def devnet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Devnet]:
-    """The devnet as the test before left it."""
+def node_tools() -> None:
+    """Node.js and npm are there; in continuous integration they have to be."""
     missing = missing_tools()
     if missing:
         reason = f"real beacon nodes need {' and '.join(missing)}"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def devnet(node_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Devnet]:
+    """The devnet as the test before left it."""
     with tethered(Devnet(tmp_path_factory.mktemp("devnet"), nodes=3, slot_duration=1)) as devnet:
         devnet.up()
         yield devnet
