@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from vc_fallback.base.health import HealthReason, HealthState
 from vc_fallback.decide.error_window import ErrorWindow
 from vc_fallback.decide.health_policy import HealthPolicy
-from vc_fallback.decide.latency import LatencyDigest
+from vc_fallback.decide.latency import FEWEST, LatencyDigest
 from vc_fallback.decide.tip_consensus import DEMOTED
 
 HEALTHY, UNHEALTHY, RECOVERING = HealthState.HEALTHY, HealthState.UNHEALTHY, HealthState.RECOVERING
@@ -236,6 +236,10 @@ class NodeHealth:
     def duty_answered(self, now: float, latency: float) -> HealthTransition | None:
         """Take the latency in seconds of attestation data, or of a wait for it that was given up."""
         self.duty_latency.add(latency, now)
+        slow = self.policy.slow
+        if (slow is None or latency <= slow) and len(self.duty_latency) > FEWEST:
+            # It comes with every answer. One that is fast enough breaks no limit that was not broken before.
+            return None
         return self._look(now)
 
     def seen(self, now: float, *, lag: int | None = None, optimistic: bool | None = None) -> HealthTransition | None:

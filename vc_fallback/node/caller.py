@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
+from pydantic import TypeAdapter
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.errors import NodeError
@@ -26,6 +27,9 @@ from vc_fallback.wire.http import Response
 T = TypeVar("T")
 
 Pairs = Sequence[tuple[str, str]]
+
+_CONTENT_TYPE = b"content-type"
+_SSZ = SSZ.encode()
 
 ACCEPT_JSON: Pairs = (("Accept", JSON),)
 ACCEPT_BOTH: Pairs = (("Accept", f"{SSZ};q=1.0,{JSON};q=0.9"),)
@@ -336,8 +340,12 @@ def again(answer: Sourced[T], before: int) -> Sourced[T]:
 def reads(kind: Any) -> Callable[[Response], Any]:  # noqa: ANN401 - a type, of any form
     """Return the reader of a JSON answer of a type."""
 
+    made: list[TypeAdapter[Any]] = []
+
     def read(response: Response) -> Any:  # noqa: ANN401 - a value of that type
-        return adapter(kind).validator.validate_json(response.body)
+        if not made:
+            made.append(adapter(kind))
+        return made[0].validator.validate_json(response.body)
 
     return read
 
@@ -345,13 +353,20 @@ def reads(kind: Any) -> Callable[[Response], Any]:  # noqa: ANN401 - a type, of 
 def reads_data(kind: Any) -> Callable[[Response], Any]:  # noqa: ANN401 - as above
     """Return the reader of a JSON answer of a type that has `data`, which alone is returned."""
 
+    # To look it up by its type takes as long as to read a small answer, and so does what is around the validator.
+    made: list[TypeAdapter[Any]] = []
+
     def read(response: Response) -> Any:  # noqa: ANN401 - a value of that type
-        # The validator itself: what is around it takes as long as a small answer.
-        return adapter(kind).validator.validate_json(response.body).data
+        if not made:
+            made.append(adapter(kind))
+        return made[0].validator.validate_json(response.body).data
 
     return read
 
 
 def is_ssz(response: Response) -> bool:
     """Whether an answer is SSZ, by its media type."""
-    return (response.headers.get("content-type") or "").partition(";")[0].strip().lower() == SSZ
+    for name, value in response.headers.raw:
+        if len(name) == len(_CONTENT_TYPE) and name.lower() == _CONTENT_TYPE:
+            return value.partition(b";")[0].strip().lower() == _SSZ
+    return False

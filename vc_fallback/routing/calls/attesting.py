@@ -54,8 +54,8 @@ class AttestingCalls(AggregatingCalls, Measuring):
         """
         while True:
             found = await self._attestation_data(slot, committee_index, head, self._end(None, slot, deadline))
-            # While it was on its way, data with a higher source may have been given to another call.
-            if not self._unsignable(slot, found):
+            # What was kept for a while may not be what it was.
+            if not (self._unsignable(slot, found) if found.stale else self._outdated(found)):
                 self._gave(found)
                 return found
 
@@ -163,7 +163,7 @@ class AttestingCalls(AggregatingCalls, Measuring):
                 if not await self._others_join(listed, end):
                     raise
                 continue
-            if not self._unsignable(slot, agreed.answer):
+            if not self._outdated(agreed.answer):
                 self._gave(agreed.answer)
                 return agreed
 
@@ -308,6 +308,10 @@ class AttestingCalls(AggregatingCalls, Measuring):
             return own.optimistic
         checked, said = record.health.checked, record.health.optimistic
         return own.optimistic if said is None or checked is None or checked <= own.received else said
+
+    def _outdated(self, answer: Sourced[AttestationData]) -> bool:
+        """Whether data with a higher source was given to another call since it was judged."""
+        return answer.value.source.epoch < self._highest_source
 
     def _gave(self, answer: Sourced[AttestationData]) -> None:
         self._highest_source = max(self._highest_source, Epoch(answer.value.source.epoch))
