@@ -22,7 +22,7 @@ def told(run: Recording, loss: Loss) -> str:
 
 @pytest.mark.timeout(240, func_only=True)
 def test_it_loses_nothing_that_a_live_node_could_have_carried(tmp_path: Path, node_tools: None) -> None:
-    """Of three nodes one is killed, one frozen, one cut off, one has no execution layer; the others carry its duties."""
+    """One of three nodes is killed, frozen, cut off, and without its execution layer; the others carry its duties."""
     faults = plan(len(KINDS), kinds=KINDS, cycle=CYCLE, held=HELD, first=FIRST)
     run = campaign("minimal", faults, CYCLE * len(KINDS), tmp_path / "nodes", first=FIRST, after=AFTER)
     found = figures(run)
