@@ -22,6 +22,7 @@ from vc_fallback.wire.redirect import MOST, Place, Redirected
 from vc_fallback.wire.tls import tls_context
 
 _REPEATABLE = frozenset({"GET", "HEAD"})
+_TARGETS = 64
 _LIMITS = WireLimits()
 
 T = TypeVar("T")
@@ -90,6 +91,7 @@ class HTTPClient:
         self._slots = Slots(concurrency, reserve=concurrency // 4)
         self._concurrency = concurrency
         self._writers: dict[str, RequestWriter] = {}
+        self._targets: dict[tuple[object, ...], str] = {}
         self._origins: dict[str, Origin] = {}
         self._streams = 0
         self._stale_repeats = 0
@@ -133,7 +135,7 @@ class HTTPClient:
         :raises httpx.TransportError: what else went wrong; see `vc_fallback.wire.errors`.
         """
         url = self._url
-        place = Place(url, url.target(path, query) if query or url.query else url.prefix + path)
+        place = Place(url, self._target(path, query) if query or url.query else url.prefix + path)
         if repeatable is None:
             repeatable = method in _REPEATABLE
         slots = self._slots
@@ -309,11 +311,22 @@ class HTTPClient:
         head = writer.head("GET", place.target, headers, None)
         origin = self._origin_for(place.url)
         connection = await origin.connect(connect_timeout)
+        connection.in_pieces()
         try:
             await connection.exchange("GET", (head,), receiver, sink.sent)
         finally:
             connection.close()
             origin.give(connection)
+
+    def _target(self, path: str, query: Sequence[tuple[str, str]]) -> str:
+        """Return the target of a request: the same question is asked many times in a slot."""
+        key = (path, *query)
+        target = self._targets.get(key)
+        if target is None:
+            if len(self._targets) >= _TARGETS:
+                self._targets.clear()
+            target = self._targets[key] = self._url.target(path, query)
+        return target
 
     def _writer_for(self, url: BaseURL) -> RequestWriter:
         writer = self._writers.get(url.origin)

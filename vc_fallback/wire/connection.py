@@ -16,6 +16,9 @@ from vc_fallback.wire.tls import TLSSession
 
 _READ = 64 * 1024
 _BULK = 256 * 1024
+_PIECE = 16 * 1024
+"""Of a stream: events are worked off as they are read, and those of other nodes wait meanwhile. It is 25 attestations,
+or half a millisecond."""
 
 
 class Connection(ABC):
@@ -28,6 +31,7 @@ class Connection(ABC):
         self._socket = connected
         self._tls = tls
         self._read = _READ
+        self._bulk = _BULK
         self._plenty = False
         self._ended = False
         self._unwritten = False
@@ -51,6 +55,10 @@ class Connection(ABC):
         Only callbacks read what nobody waits for: elsewhere the connection of a cancelled request is closed.
         """
         return False
+
+    def in_pieces(self) -> None:
+        """Read little at once, so that others have their turn in between: what comes is a stream."""
+        self._read = self._bulk = _PIECE
 
     @abstractmethod
     async def exchange(
@@ -131,7 +139,7 @@ class Connection(ABC):
                 decoder.feed(data)
                 # The receive buffer is reserved whole at each read: large only for who fills it.
                 self._plenty = len(data) >= _READ
-                self._read = _BULK if self._plenty else _READ
+                self._read = self._bulk if self._plenty else min(_READ, self._bulk)
             else:
                 self._end()
             return
