@@ -7,7 +7,7 @@ import pytest
 
 from tests.acceptance.harness import monitor
 from tests.conformance.scripted import AA, BB, CC, DD, HEAD_HEADER, event, head, know, root, say_head, scripted
-from vc_fallback.base.signals import DependentRootChanged, HeadOutcome
+from vc_fallback.base.signals import ChainReorged, DependentRootChanged, HeadOutcome
 from vc_fallback.base.types import HeadSource
 from vc_fallback.testing import SimulatedChain
 
@@ -69,6 +69,31 @@ async def test_reorg_that_nothing_announces_is_found_by_a_poll() -> None:
             (root("a"), HeadSource.STREAM),
             (root("b"), HeadSource.POLL),
         ]
+        assert len(node.opens) == 1
+
+
+async def test_each_slot_that_passes_in_silence_is_followed_by_one_poll() -> None:
+    """Case 45, H14: the backstop: what no event says is known when the next slot is over; slots with heads cost none."""
+    chain = SimulatedChain(start_slot=100, into=1)
+    async with scripted(chain) as node, monitor([node]) as followed:
+        await anyio.sleep(1)
+        say_head(node, 100)
+        await followed.until(100.9)
+        know(node, 99, BB)
+        await followed.until(101.9)
+        asked = node.request_counts[HEAD_HEADER]
+        assert followed.delivered_roots() == [root("a")]
+        await followed.until(102.1)
+        assert node.request_counts[HEAD_HEADER] == asked + 1
+        assert [(head.slot, head.root, head.source) for head in followed.deliveries()[1:]] == [
+            (99, root("b"), HeadSource.POLL)
+        ]
+        (reorg,) = followed.told(ChainReorged)
+        assert (reorg.old, reorg.new) == ((100, root("a")), (99, root("b")))
+        say_head(node, 102, CC)
+        await followed.until(103.1)
+        assert node.request_counts[HEAD_HEADER] == asked + 1
+        assert followed.healthy(node) is True
         assert len(node.opens) == 1
 
 

@@ -15,7 +15,7 @@ from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.values.blocks import Head
 
 REFRESH_PAUSE = 1 / 12
-"""Between two polls that the node itself asks for, as a part of a slot."""
+"""Between two such polls (`NodePolls.refresh`), as a part of a slot."""
 
 
 class Errand:
@@ -54,7 +54,8 @@ class NodePolls:
         self.identify = Errand(self._identify)
         """Ask which chain the node is on, until it says so (H15)."""
         self.refresh = Errand(self._refresh)
-        """Ask for the head because the node says that it dropped messages (H14), however often it says so."""
+        """Ask for the head because the node says that it dropped messages, however often it says so, or because a slot
+        has passed in silence (H14)."""
 
     @property
     def _listed(self) -> bool:

@@ -97,6 +97,11 @@ class HeadStream:
         stream = self.facts.stream
         return max(stream.last_head_at or 0.0, stream.requested or 0.0, self._replacement_tried)
 
+    def ask_for_head(self) -> None:
+        """Have the node asked for its head, as long as the connection stands; at most one poll at a time."""
+        if self._tasks is not None:
+            self.polls.refresh.ask(self._tasks)
+
     async def replace(self) -> None:
         """Open a new connection and close the old one when the new one stands (H5, hard clock).
 
@@ -299,8 +304,8 @@ class HeadStream:
 
     def on_dropped(self, connection: Connection) -> None:
         """The node dropped messages for us: ask for its head (H14)."""
-        if connection is self._current and self._tasks is not None:
-            self.polls.refresh.ask(self._tasks)
+        if connection is self._current:
+            self.ask_for_head()
 
     def _enter(
         self, state: StreamState, reason: StreamReason, detail: str = "", *, retry_in: float | None = None

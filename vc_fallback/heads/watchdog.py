@@ -1,5 +1,6 @@
-"""Looks at the clocks of every head stream, verifies silent ones, and replaces old connections one by one (H5)."""
+"""Looks at the clocks of every head stream, verifies and asks silent ones, and replaces old connections (H5, H14)."""
 
+import math
 import random
 from collections.abc import Callable
 
@@ -45,11 +46,14 @@ class Watchdog:
                 slots = cache.slots
                 if slots is not None:
                     now = cache.clock.now()
-                    if slots.slot_at(now) != slot:
+                    before, slot = slot, slots.slot_at(now)
+                    if slot != before:
                         cache.slot_began()
                         slots = cache.slots or slots
                         slot = slots.slot_at(now)
                     again = self._look_at_all(slots, now, tasks)
+                    if before is not None and slot > before:
+                        self._ask_the_silent(slots.start_of(before))
                     cache.tell_verdicts()
                 else:
                     again = cache.clock.now() + 1.0
@@ -88,6 +92,21 @@ class Watchdog:
             self._replacing = True
             tasks.start_soon(self._replace, oldest[1], slots.duration)
         return again
+
+    def _ask_the_silent(self, since: float) -> None:
+        """Ask nodes for their heads that have announced none in the slot that is over (H14, case 45).
+
+        There may have been no block, or the node's head is another one by now and no event says so. It is no verdict.
+        """
+        for stream in self._supervisor.streams:
+            if not stream.listed or stream.node_id in self._verifying or self._cache.times.head_silence is None:
+                continue
+            facts = stream.facts.stream
+            reorg = facts.last_reorg[1] if facts.last_reorg is not None else -math.inf
+            # Where the connection was made in that slot, or verified, it was asked then.
+            latest = max(facts.last_head_at or -math.inf, facts.verified or -math.inf, reorg)
+            if facts.requested is not None and max(facts.requested, latest) < since:
+                stream.ask_for_head()
 
     async def _replace(self, stream: HeadStream, slot_duration: float) -> None:
         """One node at a time, jittered, so that a chain without blocks does not cost every connection at once."""
