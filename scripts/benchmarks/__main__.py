@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from scripts.benchmarks import api, faults, heads, health, requests_report, routing, sse
+from scripts.benchmarks import api, faults, heads, health, requests_report, routing, sse, topics
 from scripts.benchmarks.report import Report
 
 RUNS = {
@@ -13,6 +13,7 @@ RUNS = {
     "api": api,
     "health": health,
     "routing": routing,
+    "topics": topics,
     "faults": faults,
 }
 
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "what",
         choices=RUNS,
-        help="events, many nodes and subscribers, requests, typed calls, health, the facade, real nodes that fail",
+        help="events, many nodes, requests, typed calls, health, the facade, every attestation, real nodes that fail",
     )
     parser.add_argument("--save", action="store_true", help="keep the result as benchmarks/<what>.md")
     parser.add_argument("--scale", type=float, default=1.0, help="how many times as often everything is measured")

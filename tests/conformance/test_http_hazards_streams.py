@@ -276,3 +276,19 @@ async def test_aborted_stream_leaves_nothing_behind() -> None:
             assert client.statistics().open == 0
         await eventually(lambda: server.open == 0)
     assert issubclass(Truncated, httpx.TransportError)
+
+
+@pytest.mark.parametrize("framing", ["chunked", "until close"])
+async def test_much_of_a_stream_comes_in_small_pieces_and_many_chunks_in_one(framing: str) -> None:
+    """A burst of one node is worked off while others have their turn; a chunk for each event makes no call for each."""
+    event = b"data: " + b"x" * 592 + b"\n\n"
+    body = event * 2000
+    chunks = b"%x\r\n%s\r\n" % (len(event), event) * 2000 + b"0\r\n\r\n"
+    data = CHUNKED + chunks if framing == "chunked" else HEAD + b"\r\n" + body
+    async with serve(sends(data)) as server, client_of(server) as client:
+        recorder = Recorder()
+        with anyio.fail_after(30):
+            await client.stream("/", sink=recorder)
+        assert recorder.body == body
+        assert max(map(len, recorder.pieces)) <= 16 * 1024
+        assert len(recorder.pieces) < 500
