@@ -1,6 +1,7 @@
 """Every event example of the Beacon API definition, as bytes of a stream through to what it means (H4, Q17)."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,13 +9,14 @@ import pytest
 from tests.conformance.openapi import event_examples, operations
 from tests.conformance.openapi_examples import OTHERS
 from vc_fallback.node.events import HeadEvent, HeadTopicEvent, MalformedEvent, ReorgEvent, parse_event
+from vc_fallback.node.topic_events import TOPIC_VALUES, parse_topic_event, read_topic_event
 from vc_fallback.wire.sse import SSEDecoder
 
 _STREAM = operations()["eventstream"].answers[200].examples["text/event-stream"]
 _TOPICS = operations()["eventstream"].placed("query")["topics"].schema["items"]["enum"]
 
 KNOWN: dict[str, type[HeadTopicEvent]] = {"head": HeadEvent, "head_v2": HeadEvent, "chain_reorg": ReorgEvent}
-"""Topics that are read; every other one passes by (rule 4)."""
+"""Topics that head streams read; every other one passes them by (rule 4)."""
 
 NEEDED = {
     "head": {"slot", "block"},
@@ -43,6 +45,64 @@ def test_an_example_is_parsed_or_passes_by(topic: str) -> None:
     for data in (_decoded(_STREAM[topic])[1], event_examples()[topic]):
         found = parse_event(topic, data)
         assert found is None if kind is None else type(found) is kind
+
+
+@pytest.mark.parametrize("topic", _TOPICS)
+def test_an_example_of_every_topic_is_read_and_known_again(topic: str) -> None:
+    """T1, T6: by the value of its topic, and by one key in either file's spelling, wrapped or not."""
+    assert set(TOPIC_VALUES) == set(_TOPICS)
+    value = json.loads(event_examples()[topic])
+    inner = value["data"] if set(value) == {"version", "data"} else value
+    written = [_decoded(_STREAM[topic])[1], *map(json.dumps, (value, inner, {"version": "gloas", "data": inner}))]
+    found = [read_topic_event(topic, data) for data in written]
+    assert {type(reading.value) for reading in found} == {TOPIC_VALUES[topic]}
+    assert len({reading.key for reading in found}) == 1
+
+
+@pytest.mark.parametrize("topic", sorted(set(_TOPICS) - set(KNOWN)))
+def test_a_member_of_another_kind_is_malformed_in_every_topic(topic: str) -> None:
+    """Q17, and only what may be missing or left open may be `null`, empty, or anything."""
+    value = json.loads(event_examples()[topic])
+    wrapped = set(value) == {"version", "data"}
+    for place in _leaves(value["data"] if wrapped else value):
+        for other in OTHERS:
+            inner = _put(value["data"] if wrapped else value, place, other)
+            data = json.dumps({**value, "data": inner} if wrapped else inner)
+            if _fits(place[-1], other):
+                assert type(parse_topic_event(topic, data)) is TOPIC_VALUES[topic]
+            else:
+                with pytest.raises(MalformedEvent, match=place[-1]):
+                    parse_topic_event(topic, data)
+
+
+_MAY_BE_NULL = {"execution_optimistic", "committee_bits", "prev_randao", "execution_payment", "blob_kzg_commitments"}
+_FLAGS = {"execution_optimistic", "payload_present", "blob_data_available"}
+_LISTS = {"attesting_indices", "blob_kzg_commitments"}
+
+
+def _fits(name: str, other: object) -> bool:
+    if name == "finality_branch":
+        return True  # what an update holds besides its headers is not read
+    if name == "payload_attributes":
+        return isinstance(other, dict)
+    return (
+        (other is None and name in _MAY_BE_NULL)
+        or (other is True and name in _FLAGS)
+        or (other == [] and name in _LISTS)
+    )
+
+
+def _leaves(value: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, inner in value.items():
+        if isinstance(inner, dict) and name != "payload_attributes":
+            yield from ((name, *place) for place in _leaves(inner))
+        else:
+            yield (name,)
+
+
+def _put(value: dict[str, Any], place: tuple[str, ...], other: object) -> dict[str, Any]:
+    name, *rest = place
+    return {**value, name: _put(value[name], tuple(rest), other) if rest else other}
 
 
 @pytest.mark.parametrize("topic", sorted(KNOWN))

@@ -157,7 +157,7 @@ _JSON = st.recursive(
 
 
 @given(st.sampled_from([*TOPICS, "new"]), _JSON | st.text())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_nothing_but_malformed_comes_of_anything(topic: str, value: Any) -> None:
     """Any JSON, and any text, is an event or malformed, and the same by both ways of reading."""
     for data in (json.dumps(value), value if isinstance(value, str) else json.dumps({"version": "x", "data": value})):
@@ -174,7 +174,7 @@ def _outcome(read: Callable[[str, str], object], topic: str, data: str) -> str:
 
 
 @given(st.sampled_from(TOPICS), st.data())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_an_event_with_a_member_that_is_anything(topic: str, data: st.DataObject) -> None:
     """Whatever is at a place, the event is right or malformed; and how it is written changes neither."""
     place = data.draw(st.sampled_from([*leaves(FLAT[topic])]))

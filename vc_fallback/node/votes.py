@@ -14,7 +14,7 @@ import msgspec
 
 from vc_fallback.node.meaning import pack
 from vc_fallback.node.values.attestation import DATA_LAYOUT, AttestationData, SingleAttestation
-from vc_fallback.node.values.events import MOST_BITS, AttestationEvent
+from vc_fallback.node.values.events import MOST_BITS, AttestationEvent, committees
 from vc_fallback.node.values.fields import made
 from vc_fallback.node.values.rows import is_plain
 
@@ -76,14 +76,14 @@ def _single(found: _Single) -> Vote:
 def _attestation(found: _Attestation) -> Vote:
     data, signature = _checked(found.data, found.signature)
     bits = _bytes(found.aggregation_bits)
-    committees = None if found.committee_bits is None else _bytes(found.committee_bits)
+    committee_bits = None if found.committee_bits is None else committees(_bytes(found.committee_bits))
     if not bits[-1]:
         raise ValueError
 
     def make() -> AttestationEvent:
-        return made(AttestationEvent, bits, _data(data), signature, committees)  # type: ignore[no-any-return]
+        return made(AttestationEvent, bits, _data(data), signature, committee_bits)  # type: ignore[no-any-return]
 
-    return Vote(pack((data, bits, committees)), make)
+    return Vote(pack((data, bits, committee_bits)), make)
 
 
 @lru_cache(maxsize=256)

@@ -36,7 +36,14 @@ def _some(bits: bytes) -> bytes:
     return bits
 
 
-def _of_a_preset(bits: bytes) -> bytes:
+def committees(bits: bytes) -> bytes:
+    """Check the bits of the committees of a slot, of which there are 64, or 4 in the minimal preset."""
+    if len(bits) not in (8, 1):
+        raise ValueError("bits of no preset")
+    return bits
+
+
+def _members(bits: bytes) -> bytes:
     if len(bits) not in (64, 4):
         raise ValueError("bits of no preset")
     return bits
@@ -57,7 +64,7 @@ def _numbers(value: object) -> object:
 
 Bits = Annotated[bytes, Hex(most=MOST_BITS), AfterValidator(_some)]
 """A list of bits, the last of which only says where it ends."""
-CommitteeBits = Annotated[bytes, Hex(most=8)]
+CommitteeBits = Annotated[bytes, Hex(most=8), AfterValidator(committees)]
 """A bit for each committee of a slot: 8 bytes, or 1 in the minimal preset."""
 Numbers = Annotated[list[int], BeforeValidator(_numbers), Field(strict=True)]
 Commitment = Annotated[bytes, Hex(48)]
@@ -212,7 +219,7 @@ class LightClientHeader:
 class SyncAggregate:
     """Who of the sync committee signed: a bit for each member, and their signatures in one."""
 
-    sync_committee_bits: Annotated[bytes, Hex(most=64), AfterValidator(_of_a_preset)]
+    sync_committee_bits: Annotated[bytes, Hex(most=64), AfterValidator(_members)]
     sync_committee_signature: Signature
 
 
