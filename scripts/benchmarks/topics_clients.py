@@ -23,7 +23,7 @@ from scripts.benchmarks.routing_answers import SLOTS_PER_EPOCH, root_of
 from scripts.benchmarks.server import ROOT
 from scripts.benchmarks.topics_server import NODES, Plan, Serving, telling
 from vc_fallback import BeaconNodeFallback, FallbackConfig
-from vc_fallback.base.types import NodeId
+from vc_fallback.base.types import NodeId, root_hex
 from vc_fallback.node.events import HeadEvent
 
 BUFFER = 2**15
@@ -117,7 +117,9 @@ async def _facade(serving: Serving, found: Found) -> None:
             async for event in events:
                 value: Any = event.value
                 if isinstance(value, HeadEvent):
-                    found.head(value.block)
+                    # One that was asked for bears no moment: it is none that was written to a stream.
+                    if root_hex(value.block) != root_of(value.slot):
+                        found.head(value.block)
                 else:
                     found.vote(lambda value=value: value.signature)  # type: ignore[misc]  # bound, as it must be
 
