@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from vc_fallback.base.types import FAR_FUTURE_EPOCH, Epoch, Root, Slot, parse_root
+from vc_fallback.base.redact import printable
+from vc_fallback.base.types import FAR_FUTURE_EPOCH, Epoch, Root, Slot, parse_root, root_hex
 
 BASIS_POINTS = 10_000
 
@@ -82,15 +83,17 @@ class ChainIdentity:
         values (empty preset, no forks) fit everything, and forks still to come may differ.
         """
         if self.genesis_validators_root != other.genesis_validators_root:
-            return "genesis_validators_root differs"
+            return f"genesis_validators_root differs: {_short(other.genesis_validators_root)}, not " + _short(
+                self.genesis_validators_root
+            )
         if self.genesis_time != other.genesis_time:
-            return "genesis_time differs"
+            return f"genesis_time differs: {other.genesis_time:.15g}, not {self.genesis_time:.15g}"
         if self.slot_duration != other.slot_duration:
-            return "slot duration differs"
+            return f"slot duration differs: {other.slot_duration:g} s, not {self.slot_duration:g} s"
         if self.preset and other.preset and self.preset != other.preset:
-            return "preset differs"
+            return f"preset differs: {printable(other.preset, 20)}, not {self.preset}"
         if self.slots_per_epoch != other.slots_per_epoch:
-            return "slots per epoch differ"
+            return f"slots per epoch differ: {other.slots_per_epoch}, not {self.slots_per_epoch}"
         if self.forks and other.forks:
             ours = {fork.version: fork.epoch for fork in self.forks if fork.epoch <= epoch}
             theirs = {fork.version: fork.epoch for fork in other.forks if fork.epoch <= epoch}
@@ -100,6 +103,10 @@ class ChainIdentity:
             if {e for e in ours.values() if e} != {e for e in theirs.values() if e}:
                 return "fork schedule differs"
         return ""
+
+
+def _short(root: Root) -> str:
+    return root_hex(root)[:10] + "…"
 
 
 def _held(forks: dict[bytes, Epoch], epoch: Epoch) -> bytes:

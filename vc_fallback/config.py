@@ -180,6 +180,8 @@ class FallbackConfig(Settings):
 
         :raises ConfigurationError: as :meth:`of`.
         """
+        if isinstance(urls, str):
+            raise ConfigurationError("candidates", "a list of base URLs is needed, not one text")
         return cls.of({"candidates": [{"url": url} for url in urls], **settings})
 
     def identity(self) -> ChainIdentity | None:

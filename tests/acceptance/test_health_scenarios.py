@@ -137,7 +137,8 @@ async def test_wrong_network_answers_first_and_is_never_asked() -> None:
             await followed.until(131.5)
             assert followed.monitor.order() == ("bn1", "bn2", "bn3")
             verdict = followed.health(wrong)
-            assert (verdict.rank, verdict.excluded) == (None, "genesis_validators_root differs")
+            assert verdict.rank is None
+            assert verdict.excluded.startswith("genesis_validators_root differs")
             words = followed.monitor.explain(followed.id(wrong))
             assert words.startswith("wrong is left out: genesis_validators_root differs")
             assert verdict.state is HealthState.HEALTHY, "it answers its checks, which go on"
@@ -279,7 +280,7 @@ async def test_nodes_without_a_head_stream_are_checked_identified_and_ranked_lik
             assert not second.opens
             assert not third.opens
             assert followed.monitor.ranking() == ("bn1", "bn3")
-            assert followed.health(second).excluded == "genesis_validators_root differs"
+            assert followed.health(second).excluded.startswith("genesis_validators_root differs")
             assert followed.health(third).peers == 50
             assert checked(third) >= 3
             second.override(genesis)

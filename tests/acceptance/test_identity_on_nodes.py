@@ -35,7 +35,8 @@ async def test_wrong_network_answers_first_and_three_right_ones_rule() -> None:
             node.inject(GENESIS, Delay(1.2))
         await followed.until(131.5)
         (quarantined,) = followed.told(NodeQuarantined)
-        assert (quarantined.node_id, quarantined.mismatch) == ("wrong", "genesis_validators_root differs")
+        assert quarantined.node_id == "wrong"
+        assert quarantined.mismatch.startswith("genesis_validators_root differs")
         assert StreamReason.QUARANTINED in followed.reasons(wrong)
         assert followed.entry(wrong) is None
         assert {outcome for _, outcome in followed.outcomes(wrong, since=129)} == {HeadOutcome.WRONG_CHAIN}
@@ -110,7 +111,8 @@ async def test_node_that_comes_back_on_another_chain_is_purged_and_may_return() 
             turncoat.override(GENESIS, genesis_validators_root="0x" + "ee" * 32)
             turncoat.end_streams()
             await followed.until(133.5)
-            assert [signal.mismatch for signal in followed.told(NodeQuarantined)] == ["genesis_validators_root differs"]
+            (told,) = followed.told(NodeQuarantined)
+            assert told.mismatch.startswith("genesis_validators_root differs")
             assert followed.entry(turncoat) is None
             latest = followed.monitor.latest.value
             assert latest is not None
@@ -216,7 +218,8 @@ async def test_differences_that_are() -> None:
             node.override(SPEC, **fields)
         async with monitor(net) as followed:
             await followed.until(130.5)
-            assert {signal.node_id: signal.mismatch for signal in followed.told(NodeQuarantined)} == {
+            told = followed.told(NodeQuarantined)
+            assert {signal.node_id: signal.mismatch.partition(":")[0] for signal in told} == {
                 node.name: mismatch for node, (_, mismatch) in zip(net, different, strict=False)
             }
             assert {head.node_id for head in followed.deliveries()} <= {node.name for node in list(net)[4:]}

@@ -170,7 +170,8 @@ def test_where_forks_come_together_the_last_one_holds() -> None:
 )
 def test_in_which_respect_a_node_is_on_another_chain(other: ChainIdentity, mismatch: str) -> None:
     """N7, cases 33, 34, 65: only identity counts, as of epoch 50."""
-    assert CHAIN.mismatch(other, Epoch(50)) == mismatch
+    words = CHAIN.mismatch(other, Epoch(50))
+    assert words.partition(":")[0] == mismatch
     assert bool(other.mismatch(CHAIN, Epoch(50))) is bool(mismatch)
 
 
@@ -213,3 +214,11 @@ def test_the_built_in_networks(name: str, genesis_time: int, root: str, slot: in
     assert root_hex(chain.genesis_validators_root).startswith(root)
     others = [other for other in NETWORKS.values() if other is not chain]
     assert all(chain.mismatch(other, Epoch(0)) for other in others)
+
+
+def test_a_mismatch_shows_both_values() -> None:
+    """Who reads it has to find out which of the two is wrong."""
+    other = replace(CHAIN, genesis_time=CHAIN.genesis_time + 1)
+    assert (
+        CHAIN.mismatch(other, Epoch(0)) == f"genesis_time differs: {other.genesis_time:.0f}, not {CHAIN.genesis_time:.0f}"
+    )

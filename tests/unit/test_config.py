@@ -333,3 +333,9 @@ def test_a_cap_is_never_below_the_first_wait() -> None:
     assert times.backoff == BackoffPolicy(first=5, cap=5)
     often = CheckTimes.of(HealthSettings(check_interval=30), 1.0).often
     assert (often.first, often.cap) == (30, 30)
+
+
+def test_base_urls_are_a_list() -> None:
+    """One text is a sequence of letters, too."""
+    with pytest.raises(ConfigurationError, match="a list of base URLs"):
+        FallbackConfig.from_urls("http://127.0.0.1:5052")

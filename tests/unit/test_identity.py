@@ -66,7 +66,7 @@ def test_the_one_on_the_wrong_network_does_not_fit_the_pinned_identity(order: st
     """Scenario 7a: wherever it stands in the list."""
     pinned = ask({"a": WRONG, "b": RIGHT, "c": RIGHT, "d": RIGHT}, of=order, waited=False)
     assert pinned == RIGHT
-    assert pinned.mismatch(WRONG, Epoch(0)) == "genesis_validators_root differs"
+    assert pinned.mismatch(WRONG, Epoch(0)).startswith("genesis_validators_root differs")
     assert pinned.mismatch(RIGHT, Epoch(0)) == ""
 
 

@@ -107,6 +107,9 @@ class Delivery:
         if self.error is None:
             return self.state.value
         words = self.error.words if isinstance(self.error, NodeError) else printable(repr(self.error))
+        if isinstance(self.error, BadRequest) and self.error.failures:
+            first = self.error.failures[0]
+            words += f" (item {first.index}: {printable(first.message, 80)})"
         return f"{self.state.value}: {cut(words)}"
 
     def item(self, index: int) -> AtNode:
