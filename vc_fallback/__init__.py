@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from vc_fallback.health.verdict import HealthVerdict
     from vc_fallback.node.capabilities import Capabilities, Lack
     from vc_fallback.node.client import BeaconNode
+    from vc_fallback.node.events import HeadEvent, ReorgEvent
     from vc_fallback.node.failures import (
         AlreadyKnown,
         AnswerTooLarge,
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
         UnsupportedEndpoint,
         UnsupportedMediaType,
     )
+    from vc_fallback.node.topic_events import TopicValue
     from vc_fallback.node.values.about import (
         ClientVersion,
         ClientVersions,
@@ -119,6 +121,24 @@ if TYPE_CHECKING:
         SyncCommitteeDuty,
     )
     from vc_fallback.node.values.encodings import Encodings
+    from vc_fallback.node.values.events import (
+        AttestationEvent,
+        AttesterSlashing,
+        BlockEvent,
+        DataColumnSidecarEvent,
+        ExecutionPayloadBid,
+        FastConfirmationEvent,
+        FinalizedCheckpointEvent,
+        IndexedAttestation,
+        LightClientFinalityUpdate,
+        LightClientHeader,
+        LightClientOptimisticUpdate,
+        PayloadAttributesEvent,
+        PayloadAvailableEvent,
+        PayloadEvent,
+        SignedExecutionPayloadBid,
+        SyncAggregate,
+    )
     from vc_fallback.node.values.opaque import Opaque, ProducedBlock
     from vc_fallback.node.values.operations import (
         BLSToExecutionChange,
@@ -204,7 +224,9 @@ __all__ = [
     "AtNode",
     "Attempt",
     "AttestationData",
+    "AttestationEvent",
     "AttesterDuty",
+    "AttesterSlashing",
     "BLSToExecutionChange",
     "BadRequest",
     "BaseURL",
@@ -213,6 +235,7 @@ __all__ = [
     "BeaconCommitteeSubscription",
     "BeaconNode",
     "BeaconNodeFallback",
+    "BlockEvent",
     "BlockRef",
     "BranchesDiffer",
     "BroadcastResult",
@@ -236,6 +259,7 @@ __all__ = [
     "ConnectionLost",
     "ContributionAndProof",
     "Crowded",
+    "DataColumnSidecarEvent",
     "DeadlineExceeded",
     "Delivered",
     "Delivery",
@@ -246,11 +270,14 @@ __all__ = [
     "DutiesMoved",
     "Encodings",
     "Epoch",
+    "ExecutionPayloadBid",
     "FailureLog",
     "FallbackConfig",
     "FallbackError",
+    "FastConfirmationEvent",
     "FinalityCheckpoints",
     "FinalityDiffers",
+    "FinalizedCheckpointEvent",
     "Fork",
     "ForkVersions",
     "FutureSlot",
@@ -258,6 +285,7 @@ __all__ = [
     "Genesis",
     "HeadAware",
     "HeadDelivered",
+    "HeadEvent",
     "HeadMonitor",
     "HeadOutcome",
     "HeadSource",
@@ -268,10 +296,14 @@ __all__ = [
     "HealthState",
     "HealthTransition",
     "HealthVerdict",
+    "IndexedAttestation",
     "InsecureConnection",
     "ItemFailure",
     "JsonLines",
     "Lack",
+    "LightClientFinalityUpdate",
+    "LightClientHeader",
+    "LightClientOptimisticUpdate",
     "ListChange",
     "ListedValidator",
     "Liveness",
@@ -301,6 +333,9 @@ __all__ = [
     "Outcome",
     "PayloadAttestationData",
     "PayloadAttestationMessage",
+    "PayloadAttributesEvent",
+    "PayloadAvailableEvent",
+    "PayloadEvent",
     "PayloadStatus",
     "PayloadTooLarge",
     "PeerCount",
@@ -318,6 +353,7 @@ __all__ = [
     "Quarantined",
     "QuorumNotReached",
     "RateLimited",
+    "ReorgEvent",
     "ReorgEvidence",
     "RequestFailed",
     "RequestTimeout",
@@ -332,6 +368,7 @@ __all__ = [
     "SignedBLSToExecutionChange",
     "SignedBeaconBlockHeader",
     "SignedContributionAndProof",
+    "SignedExecutionPayloadBid",
     "SignedProposerPreferences",
     "SignedValidatorRegistration",
     "SignedVoluntaryExit",
@@ -350,6 +387,7 @@ __all__ = [
     "Subscription",
     "SubscriptionClosed",
     "SubscriptionStatistics",
+    "SyncAggregate",
     "SyncCommitteeContribution",
     "SyncCommitteeDuty",
     "SyncCommitteeMessage",
@@ -365,6 +403,7 @@ __all__ = [
     "TopicStatus",
     "TopicSubscription",
     "TopicUnavailable",
+    "TopicValue",
     "Unauthorized",
     "UnknownBlock",
     "Unreachable",
@@ -415,12 +454,14 @@ _HOMES = {
         "vc_fallback.health.verdict": "HealthVerdict",
         "vc_fallback.node.capabilities": "Capabilities Lack",
         "vc_fallback.node.client": "BeaconNode",
+        "vc_fallback.node.events": "HeadEvent ReorgEvent",
         "vc_fallback.node.failures": """
             AlreadyKnown AnswerTooLarge BadRequest Closed ConnectError ConnectTimeout ConnectionLost Crowded
             FutureSlot InsecureConnection ItemFailure Malformed NotAcceptable NotFound NotReady Optimistic
             PayloadTooLarge Quarantined RateLimited RequestTimeout RetryLater SemanticError ServerError
             StatusError Unauthorized UnknownBlock Unreachable UnsupportedEndpoint UnsupportedMediaType
         """,
+        "vc_fallback.node.topic_events": "TopicValue",
         "vc_fallback.node.values.about": """
             ClientVersion ClientVersions DepositContract ForkVersions Genesis NetworkIdentity PeerCount Syncing
         """,
@@ -432,6 +473,12 @@ _HOMES = {
             AttesterDuty Liveness ProposerDuties ProposerDuty PtcDuty SyncCommitteeDuty
         """,
         "vc_fallback.node.values.encodings": "Encodings",
+        "vc_fallback.node.values.events": """
+            AttestationEvent AttesterSlashing BlockEvent DataColumnSidecarEvent ExecutionPayloadBid
+            FastConfirmationEvent FinalizedCheckpointEvent IndexedAttestation LightClientFinalityUpdate
+            LightClientHeader LightClientOptimisticUpdate PayloadAttributesEvent PayloadAvailableEvent
+            PayloadEvent SignedExecutionPayloadBid SyncAggregate
+        """,
         "vc_fallback.node.values.opaque": "Opaque ProducedBlock",
         "vc_fallback.node.values.operations": """
             BLSToExecutionChange ProposerSlashing SignedBLSToExecutionChange SignedVoluntaryExit VoluntaryExit
