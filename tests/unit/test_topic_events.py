@@ -1,11 +1,14 @@
 """Events of every topic: what they say, whichever way a node wrote it (Q17)."""
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import vc_fallback
 from tests.topic_examples import (
     DEFINED,
     FLAT,
@@ -91,6 +94,14 @@ SAYS: dict[str, Callable[[Any], object]] = {
     "fast_confirmation": lambda v: v == FastConfirmationEvent(ONE, 1, 2),  # type: ignore[arg-type]
     "proposer_preferences": lambda v: type(v) is SignedProposerPreferences and v.message.proposal_slot == 32,
 }
+
+
+def test_the_document_names_the_value_of_every_topic() -> None:
+    """Its table is that of the code."""
+    document = (Path(__file__).parents[2] / "docs" / "topics.md").read_text()
+    told = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", document, re.MULTILINE))
+    assert told == {topic: kind.__name__ for topic, kind in TOPIC_VALUES.items()}
+    assert all(getattr(vc_fallback, name) in TOPIC_VALUES.values() for name in told.values())
 
 
 @pytest.mark.parametrize("topic", TOPICS)
