@@ -13,7 +13,7 @@ from typing import Any, Literal
 from scripts.lodestar import processes
 from scripts.lodestar.devnet import Devnet
 from scripts.lodestar.errors import DevnetError
-from scripts.lodestar.launch import VALIDATORS, log_tail
+from scripts.lodestar.launch import VALIDATORS, VC, log_tail
 from scripts.lodestar.processes import ProcessId
 
 Name = Literal["minimal", "lodestar"]
@@ -69,7 +69,7 @@ class Client:
         return {pubkey: tuple(marks) for pubkey, marks in json.loads(file.read_text().splitlines()[0]).items()}
 
     def _tail(self) -> str:
-        return log_tail(self._devnet.directory, "vc")
+        return log_tail(self._devnet.directory, VC)
 
 
 def _minimal(devnet: Devnet) -> Sequence[str]:
@@ -81,7 +81,7 @@ def _minimal(devnet: Devnet) -> Sequence[str]:
 
 
 def _guard(devnet: Devnet) -> Path:
-    return devnet.directory / "vc" / "guard"
+    return devnet.directory / VC / "guard"
 
 
 def _wait(process: ProcessId) -> int | None:

@@ -13,6 +13,7 @@ from scripts.campaign.plan import BREAK, FIRST_SLOT, MEND, NODES, Fault
 from scripts.campaign.witness import Probe, Witness, finalized, read_chain, version
 from scripts.lodestar.devnet import Devnet
 from scripts.lodestar.errors import DevnetError
+from scripts.lodestar.launch import VC, log_tail
 from scripts.lodestar.tether import tethered
 
 AFTER = SLOTS_PER_EPOCH + 1
@@ -138,7 +139,7 @@ class _Clock:
         """
         while (left := (slot - self.now) * self._duration) > 0:
             if not self._devnet.validators_running():
-                raise DevnetError("the validator client ended by itself")
+                raise DevnetError("the validator client ended by itself", log_tail(self._devnet.directory, VC))
             time.sleep(min(left, 1.0))
 
 
