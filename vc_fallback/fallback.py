@@ -264,7 +264,8 @@ class BeaconNodeFallback(
         :param next_after: seconds until the next node is asked as well; 1/8 of a slot where it is not given.
         :param prefer: a node to be asked first where it answers (Q9).
         :param accept: looks at an answer; one that it doubts does not win.
-        :param what: names the request in errors.
+        :param what: names the kind of request: in errors, and where nodes are remembered that do not answer it and
+            that others were faster than, which are asked last for a while.
         :raises NotFound, AllNodesFailed, DeadlineExceeded, NoCandidates: see `vc_fallback.routing.outcomes`.
         """
         desk = self._open()
@@ -286,6 +287,7 @@ class BeaconNodeFallback(
             delay=lambda _: wait,
             prefer=prefer,
             accept=accept,
+            report=self._notice_silence(what, wait),
         )
 
     # --- topics
