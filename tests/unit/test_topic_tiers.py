@@ -17,6 +17,7 @@ def node(
     *,
     live: str = "",
     asked: str = "",
+    standing: str = "",
     opening: str = "",
     refuses: str = "",
     at: float = 10.0,
@@ -33,6 +34,7 @@ def node(
         flows=serves if flows is None else flows,
         live=frozenset(live),
         asked=frozenset(asked + live),
+        standing=frozenset(standing + live),
         opening=frozenset(opening),
         lacks={topic: Lack("400 no", refused=True, at=at) for topic in refuses},
     )
@@ -94,13 +96,14 @@ def test_topics_of_a_high_rate_are_apart() -> None:
     [
         pytest.param([node("p1", live="a")], Outlook.CARRIED, id="live"),
         pytest.param([node("p1", refuses="a"), node("f1", live="a")], Outlook.CARRIED, id="live on a fallback"),
-        pytest.param([node("p1", refuses="a"), node("f1", asked="a")], Outlook.CARRIED, id="the request stands"),
+        pytest.param([node("p1", refuses="a"), node("f1", standing="a")], Outlook.CARRIED, id="the request stands"),
         pytest.param([node("p1", refuses="a"), node("f1", refuses="a")], Outlook.REFUSED, id="all refuse it"),
         pytest.param([node("p1", refuses="a", at=9.0)], Outlook.MISSING, id="refused before it was asked for"),
         pytest.param([node("p1", refuses="a"), node("f1")], Outlook.MISSING, id="one has not said yet"),
         pytest.param([node("p1", refuses="a"), node("f1", carries=False)], Outlook.REFUSED, id="who is left refuses"),
         pytest.param([node("p1", live="a", serves=False)], Outlook.MISSING, id="silent"),
         pytest.param([node("p1", live="a", serves=False, flows=True)], Outlook.CARRIED, id="unhealthy, yet it flows"),
+        pytest.param([node("p1", asked="a")], Outlook.MISSING, id="it may be refused yet"),
         pytest.param([], Outlook.MISSING, id="an empty list"),
     ],
 )

@@ -57,9 +57,10 @@ class NodeTopics:
     :param carries: whether it may be asked: it is not on another chain.
     :param serves: whether what it carries counts for the fallback tier: on our chain, healthy, and its head stream is
         not found stalled or behind.
-    :param flows: whether what it carries reaches subscribers at all: it serves, or its head stream says that it does.
+    :param flows: whether what it carries reaches subscribers at all: it serves, or heads have come from it of late.
     :param live: topics that are live on it (T1).
-    :param asked: topics that a request of which stands, live or not.
+    :param asked: topics of which a request stands, live or not.
+    :param standing: those of them whose request was not refused when it could have been.
     :param opening: topics that it is asked for the first time just now: an answer is on its way.
     :param lacks: why it does not carry topics that it was asked for.
     """
@@ -71,6 +72,7 @@ class NodeTopics:
     flows: bool
     live: frozenset[str] = NOTHING
     asked: frozenset[str] = NOTHING
+    standing: frozenset[str] = NOTHING
     opening: frozenset[str] = NOTHING
     lacks: Mapping[str, Lack] | None = None
 
@@ -101,7 +103,7 @@ class Outlook(Enum):
     """Whether a topic reaches its subscribers."""
 
     CARRIED = auto()
-    """It is live somewhere, or a request of it stands on a node that is in order."""
+    """A request of it stands on a node that is in order."""
     REFUSED = auto()
     """Every node that could carry it has refused it since it was asked for."""
     MISSING = auto()
@@ -117,7 +119,7 @@ def outlook(topic: str, nodes: Iterable[NodeTopics], since: float) -> Outlook:
     for node in nodes:
         if not node.carries:
             continue
-        if node.flows and (topic in node.live or topic in node.asked):
+        if node.flows and topic in node.standing:
             return Outlook.CARRIED
         lack = (node.lacks or {}).get(topic)
         refusals.append(lack is not None and lack.refused and lack.at >= since)

@@ -42,6 +42,9 @@ MEMORY = 64
 MEMORY_HIGH_RATE = 4
 """The same for topics of a high rate."""
 
+TICK = 0.001
+"""Seconds after the beginning of a slot within which it is surely the next one, however its moment is rounded."""
+
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DEAD = frozenset({StreamReason.HEAD_SILENCE, StreamReason.TRANSPORT_SILENCE})
 """Why a head stream connects again where nothing has ended: the node's other connections may be dead, too."""
@@ -251,7 +254,7 @@ class TopicHub:
         due = min(due, self._judge(now))
         slots = context.slots()
         if slots is not None and self._by_topic:
-            due = min(due, slots.start_of(Slot(slots.slot_at(now) + 1)))
+            due = min(due, max(slots.start_of(Slot(slots.slot_at(now) + 1)), now + TICK))
         return due
 
     def _wake(self) -> None:

@@ -1,12 +1,13 @@
 """What every node has of the topics, as the decisions want it."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
 from vc_fallback.base.signals import StreamState
 from vc_fallback.base.types import NodeId, Role
 from vc_fallback.decide.ledger import NodeFacts
-from vc_fallback.decide.topic_tiers import NOTHING, Lack, NodeTopics
+from vc_fallback.decide.topic_tiers import HEADERLESS, NOTHING, Lack, NodeTopics
 from vc_fallback.topics.context import TopicContext
 from vc_fallback.topics.units import TopicUnits
 
@@ -25,7 +26,16 @@ def look_at_topics(context: TopicContext, units: TopicUnits) -> list[NodeTopics]
             nodes.append(node)
             continue
         view = unit.view()
-        nodes.append(replace(node, live=view.live, asked=view.asked, opening=view.opening, lacks=view.lacks))
+        nodes.append(
+            replace(
+                node,
+                live=view.live,
+                asked=view.asked,
+                standing=view.standing,
+                opening=view.opening,
+                lacks=view.lacks,
+            )
+        )
     return nodes
 
 
@@ -36,7 +46,7 @@ def look_at_heads(context: TopicContext) -> list[NodeTopics]:
         replace(
             node,
             live=HEAD_TOPICS if facts.stream.state in _ANSWERED else NOTHING,
-            asked=HEAD_TOPICS if facts.stream.standing_connection else NOTHING,
+            standing=HEAD_TOPICS if facts.stream.standing_connection else NOTHING,
             lacks=dict.fromkeys(HEAD_TOPICS, Lack(f"head stream {facts.stream.state}", refused=False, at=now)),
         )
         for node, facts in _nodes(context)
@@ -51,14 +61,14 @@ def reasons(topic: str, nodes: Iterable[NodeTopics]) -> dict[NodeId, str]:
 def _reason(topic: str, node: NodeTopics) -> str:
     if not node.carries:
         return "is on another chain"
-    if topic in node.live or topic in node.asked:
+    if topic in node.standing:
         return "is not to be relied on now"
     lack = (node.lacks or {}).get(topic)
     return "no answer yet" if lack is None else lack.words
 
 
 def _nodes(context: TopicContext) -> list[tuple[NodeTopics, NodeFacts]]:
-    nodes = []
+    nodes, now, late = [], context.clock.now(), HEADERLESS * context.slot
     for member in context.candidates.current.of(Role.EVENTS):
         facts = context.ledger.nodes.get(member.node_id)
         if facts is None:
@@ -72,7 +82,7 @@ def _nodes(context: TopicContext) -> list[tuple[NodeTopics, NodeFacts]]:
                     member.tier,
                     carries=not facts.quarantined,
                     serves=ours and healthy,
-                    flows=ours and (healthy or facts.stream.state is StreamState.FRESH),
+                    flows=ours and (healthy or now < (facts.stream.last_current_at or -math.inf) + late),
                 ),
                 facts,
             )

@@ -15,6 +15,8 @@ logger = logging.getLogger(__name__)
 WORTH_A_CHECK = frozenset({StreamReason.CONNECT_FAILED, StreamReason.BROKEN})
 """Ends after which the node was out of reach: a sign of life ends the wait (H4)."""
 
+_NO_REST = 1e-6
+
 
 class TopicRetry:
     """The waits of one stream."""
@@ -36,10 +38,12 @@ class TopicRetry:
         """How many ends there were in a row."""
         return self._backoff.failures
 
-    def rest(self, now: float) -> float:
-        """Return for how many more seconds nothing is to be opened; a node that finds that it is asked too often is
-        left alone by requests and streams alike (case 24)."""
-        return max(self._not_before - now, self._context.cooldowns.asked_for(self._node_id, now))
+    def again(self, now: float) -> float:
+        """Return before which moment nothing is to be opened, in loop time; a node that finds that it is asked too
+        often is left alone by requests and streams alike (case 24)."""
+        rest = self._context.cooldowns.asked_for(self._node_id, now)
+        # What rounding leaves of a rest is none: a clock that stands still meanwhile would never end it.
+        return max(self._not_before, now + rest if rest > _NO_REST else now)
 
     def nudge(self) -> bool:
         """Take a sign of life of the node; return whether that ends a wait."""

@@ -39,6 +39,7 @@ class StreamView:
 
     live: frozenset[str] = NOTHING
     asked: frozenset[str] = NOTHING
+    standing: frozenset[str] = NOTHING
     opening: frozenset[str] = NOTHING
     lacks: dict[str, Lack] = field(default_factory=dict)
     due: float = math.inf
@@ -101,6 +102,8 @@ class TopicStream:
                 view.due = min(view.due, at)
             if connection.requested is not None:
                 view.asked |= connection.asked
+        if self._current is not None:
+            view.standing = self._current.asked
         soon = context.slot / 12
         for topic, since in self._wanted.items():
             if topic in view.live:
@@ -203,9 +206,9 @@ class TopicStream:
             due = min(due, self._silent_at(current, now))
             if not self._renew:
                 return due
-        rest = self._retry.rest(now)
-        if rest > 0:
-            return now + rest
+        again = self._retry.again(now)
+        if again > now:
+            return again
         self._open(topics)
         return math.inf
 

@@ -106,6 +106,7 @@ class TopicUnit:
         return StreamView(
             live=slow.live | fast.live,
             asked=slow.asked | fast.asked,
+            standing=slow.standing | fast.standing,
             opening=slow.opening | fast.opening,
             lacks=slow.lacks | fast.lacks,
             due=min(slow.due, fast.due),
