@@ -131,6 +131,10 @@ class Play:
     generation: int = 1
     shown: dict[NodeId, set[Root]] = field(default_factory=lambda: {node: set() for node in NODES})
     """What each node has shown since it was connected last."""
+    arrivals: dict[NodeId, list[Root]] = field(default_factory=lambda: {node: [] for node in NODES})
+    """The usable heads that each node has come to, since it is in the list."""
+    times: list[Root] = field(default_factory=list)
+    """The blocks that were delivered."""
 
     def __post_init__(self) -> None:
         self.delivery = Delivery(
@@ -151,6 +155,7 @@ class Play:
                 if standing is None or standing is Standing.QUARANTINED:
                     self.check(self.delivery.leave(node))
                     self.shown[node].clear()
+                    self.arrivals[node].clear()
                 if (was is None) is not (standing is None):
                     self.change_list()
                 self.reconsider()
@@ -179,6 +184,10 @@ class Play:
             generation=self.generation,
         )
         before = self.delivery.delivered
+        taken = self.standings[show.node] is not Standing.QUARANTINED and slot <= SLOTS.slot_at(self.now) + 1
+        usable = self.deliver_optimistic or not head.optimistic
+        if taken and usable and self.arrivals[show.node][-1:] != [head.root]:
+            self.arrivals[show.node].append(head.root)
         stands = before is not None and self.counts(show.node) and before.head.same_block(self.entry(show.node))
         self.shown[show.node].add(head.root)
         decisions = self.delivery.offer(head, self.now, SLOTS)
@@ -187,8 +196,23 @@ class Play:
         reorg = before is not None and stands and not head.same_block(before.head)
         if before is not None and slot == before.head.slot:
             reorg = reorg and show.node == before.head.node_id
-        if (above or reorg) and self.counts(show.node) and is_current(slot, self.now, SLOTS):
+        if (
+            (above or reorg)
+            and not self.repeats(head, before)
+            and self.counts(show.node)
+            and is_current(slot, self.now, SLOTS)
+        ):
             assert decisions[-1].outcome is HeadOutcome.DELIVERED
+
+    def repeats(self, head: NodeHead, before: Delivered | None) -> bool:
+        """Whether a node only comes to where the delivered chain was before, and another stands at its head."""
+        times = self.times.count(head.root)
+        stands = any(
+            entry.same_block(before.head) and self.counts(node)
+            for node, entry in self.delivery.entries.items()
+            if before is not None
+        )
+        return times > 0 and self.arrivals[head.node_id].count(head.root) <= times and stands
 
     def change_list(self) -> None:
         """Stamp what stays with the new generation (G2)."""
@@ -242,6 +266,8 @@ class Play:
                     for other, entry in self.delivery.entries.items()
                 )
             assert event.reorg is (head.slot <= before.head.slot) or same
+        if self.last is None or not head.same_block(self.last.head):
+            self.times.append(head.root)
         self.highest = max(self.highest, head.slot)
         self.last = event
 

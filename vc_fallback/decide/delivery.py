@@ -9,6 +9,7 @@ from vc_fallback.base.types import HeadSource, NodeId, PayloadStatus, Root, Slot
 from vc_fallback.chain import SlotClock
 from vc_fallback.decide.freshness import AHEAD, is_current
 from vc_fallback.decide.ledger import NodeHead, Standing
+from vc_fallback.decide.past import Past
 
 SETTLE = 1 / 24
 """Part of a slot in which an old head waits for a newer one of the same burst (H13)."""
@@ -77,8 +78,7 @@ class Delivery:
         """When the burst is over whose newest head is the node's entry."""
         self._stood: dict[NodeId, NodeHead] = {}
         """Each node's last head that C3 was applied to: heads withheld and heads within a burst are no step of it."""
-        self._left: set[tuple[Slot, Root]] = set()
-        """Blocks above the delivered slot that a reorg has turned from."""
+        self._past = Past()
         self._said: dict[NodeId, PayloadStatus] = {}
 
     def offer(self, head: NodeHead, now: float, slots: SlotClock | None) -> list[Decision]:
@@ -103,6 +103,7 @@ class Delivery:
         self.entries[node_id] = head
         if self._usable(head):
             self.usable[node_id] = head
+            self._past.show(node_id, head.slot, head.root)
         outcome = HeadOutcome.BEHIND if wall is None or wall < 0 else self._weigh(head, standing, wall)
         if outcome is HeadOutcome.DELIVERED and slots is not None:
             if not (head.source is HeadSource.POLL or is_current(head.slot, now, slots) or self._is_delivered(head)):
@@ -149,7 +150,7 @@ class Delivery:
             return None
         newest: list[NodeHead] = []
         for node_id, head in self.entries.items():
-            if node_id in self._pending or head.slot < wall - self._oldest or self._turned_from(head):
+            if node_id in self._pending or head.slot < wall - self._oldest or self._turned_from(head, wall, slots):
                 continue
             if not self._counts(node_id, head):
                 continue
@@ -181,6 +182,7 @@ class Delivery:
     def leave(self, node_id: NodeId) -> list[Decision]:
         """Drop everything of a node that left the list; the delivered head passes to another node that showed it."""
         decisions = self.forget(node_id)
+        self._past.forget(node_id)
         delivered = self.delivered
         if delivered is not None:
             delivered.voters.pop(node_id, None)
@@ -245,11 +247,25 @@ class Delivery:
         votes = self.votes(head.slot)
         return len(votes.get(head.root, ())) > len(votes.get(current.root, ()))
 
-    def _turned_from(self, head: NodeHead) -> bool:
-        """Whether a reorg led from this block to the delivered one, and a node still stands there."""
-        if self.delivered is None or (head.slot, head.root) not in self._left:
+    def _turned_from(self, head: NodeHead, wall: Slot, slots: SlotClock) -> bool:
+        """Whether a reorg led from this block to the delivered one, where a node still stands.
+
+        A slot later nobody is slow to follow: then it takes as many nodes as stand at this block.
+        """
+        if self.delivered is None or head.slot <= self.delivered.slot or not self._past.holds(head.slot, head.root):
             return False
-        return bool(self.votes(self.delivered.head.slot).get(self.delivered.head.root))
+        backers = len(self.votes(head.slot).get(head.root, ()))
+        enough = backers if slots.slot_at(self.delivered.head.received) < wall else 1
+        return self._standing_there >= enough
+
+    def _repeated(self, head: NodeHead) -> bool:
+        """Whether a node only comes to where the delivered chain was before, while another stands at its head."""
+        return self._past.repeats(head.node_id, head.slot, head.root) and self._standing_there > 0
+
+    @property
+    def _standing_there(self) -> int:
+        """How many eligible nodes stand at the delivered head."""
+        return len(self.votes(self.delivered.slot).get(self.delivered.root, ())) if self.delivered is not None else 0
 
     def _weigh(self, head: NodeHead, standing: Standing, wall: Slot) -> HeadOutcome:
         """Say what becomes of a node's entry by its standing, its age and the delivered head."""
@@ -284,6 +300,8 @@ class Delivery:
         current = self.delivered.head
         if head.same_block(current):
             return self._vote(head)
+        if self._repeated(head):
+            return HeadOutcome.BEHIND
         if self._beats_delivered(head):
             return HeadOutcome.DELIVERED
         # At the same slot only the node that the delivered head came from is followed to another branch (C4); at
@@ -318,9 +336,7 @@ class Delivery:
             reorg = self.delivered.reorg
         else:
             reorg = self.delivered is not None and head.slot <= self.delivered.head.slot
-            if self.delivered is not None:
-                self._left.add((self.delivered.head.slot, self.delivered.head.root))
-            self._left = {(slot, root) for slot, root in self._left if slot > head.slot}
+            self._past.deliver(head.slot, head.root)
             self._said = {} if head.payload_status is None else {head.node_id: head.payload_status}
             for node_id, entry in self.entries.items():
                 if entry.slot != head.slot or entry.root != head.root or not self._usable(entry):
