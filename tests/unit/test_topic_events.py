@@ -209,6 +209,8 @@ def test_the_whole_update_of_a_light_client_is_kept_as_it_was_written() -> None:
         assert value.body == inner.encode()
         assert value.version == (None if data == inner else "deneb")
         assert "finality_branch" not in repr(value)
+    with pytest.raises(MalformedEvent, match="not a JSON object"):
+        parse_topic_event(topic, inner.replace('"finality_branch": [', '"finality_branch": [NaN, '))
     # Members of these names in the update itself are none of ours.
     value = told(topic, {"version": "x y", "data": {**FLAT[topic], "body": "0x", "version": 5}})
     assert isinstance(value, LightClientFinalityUpdate)
@@ -239,6 +241,7 @@ def test_an_error_names_some_members_and_counts_the_others() -> None:
         told("proposer_slashing", mapped(FLAT["proposer_slashing"], lambda _: "s3cret"))
     assert str(caught.value).startswith("proposer_slashing: signed_header_1.message.slot malformed, ")
     assert str(caught.value).endswith(", 4 more")
+    assert str(caught.value).count("malformed") == 8
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def _spelling(value: TopicValue) -> bytes:
 
 def _parse(topic: str, kind: Any, data: str) -> TopicValue:  # noqa: ANN401 - a type
     try:
-        value = from_json(data)
+        value = from_json(data, allow_inf_nan=False)
     except ValueError:
         value = None
     if not isinstance(value, dict):
@@ -199,11 +199,9 @@ def _parse(topic: str, kind: Any, data: str) -> TopicValue:  # noqa: ANN401 - a 
     for shape in _shapes(topic, value):
         try:
             return check(_completed(topic, shape, value, data))  # type: ignore[no-any-return]
-        except ValidationError as error:
-            found = _problems(error)
-        except ValueError:
-            # What one reader of JSON takes, the other may not: `NaN`.
-            found = ["malformed"]
+        except ValueError as error:
+            # What one reader of JSON takes, the other need not.
+            found = _problems(error) if isinstance(error, ValidationError) else ["malformed"]
         # What is told is what is wrong with the shape that the event has: with what is around it nearly all is missing.
         lacking = sum(what.endswith(" missing") and "." not in what for what in found)
         if problems is None or lacking < least:
