@@ -1,4 +1,4 @@
-"""`python -m examples.minimal_vc URL… --interop 0..7 --guard DIR`: one JSON line for each duty, until Ctrl-C."""
+"""Do all duties of validators of a devnet, and write one JSON line for each, until Ctrl-C."""
 
 import argparse
 import logging
@@ -21,10 +21,8 @@ def _interop_keys(text: str) -> list[Key]:
 
 
 async def _run(config: vf.FallbackConfig, keys: Sequence[Key], guard: SlashingGuard) -> None:
-    async with (
-        vf.BeaconNodeFallback(config, observers=[vf.FailureLog()]) as nodes,
-        anyio.create_task_group() as tasks,
-    ):
+    observers = [vf.FailureLog()]
+    async with vf.BeaconNodeFallback(config, observers=observers) as nodes, anyio.create_task_group() as tasks:
         tasks.start_soon(run, nodes, keys, guard, partial(print, flush=True))
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
@@ -36,21 +34,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m examples.minimal_vc", description=__doc__)
     parser.add_argument("urls", nargs="*", metavar="URL", help="beacon nodes, best first")
     parser.add_argument("--fallback", action="append", default=[], metavar="URL", help="one for when these all fail")
-    parser.add_argument("--config", type=Path, help="the library's configuration file instead")
+    parser.add_argument("--config", type=Path, help="the library's configuration file, in the place of URLs")
     parser.add_argument("--interop", type=_interop_keys, required=True, metavar="A..B", help="numbers of the keys")
-    parser.add_argument("--guard", type=Path, required=True, metavar="DIR", help="where it is kept what was signed")
+    parser.add_argument("--guard", type=Path, required=True, metavar="DIR", help="keeps what was signed last")
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    fallbacks = [{"url": url, "tier": "fallback"} for url in given.fallback]
+    nodes = [{"url": url} for url in given.urls] + [{"url": url, "tier": "fallback"} for url in given.fallback]
     try:
-        candidates = [*({"url": url} for url in given.urls), *fallbacks]
-        config = (
-            vf.FallbackConfig.load(given.config) if given.config else vf.FallbackConfig.of({"candidates": candidates})
-        )
+        config = vf.FallbackConfig.load(given.config) if given.config else vf.FallbackConfig.of({"candidates": nodes})
         guard = SlashingGuard(given.guard)
     except (vf.ConfigurationError, GuardError) as error:
         parser.error(str(error))
     anyio.run(_run, config, given.interop, guard)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,82 +1,65 @@
-"""Attesters vote for the head of their slot; those who aggregate put together what their committee voted."""
+"""Attesters vote for the head of their slot, and one of them puts together what the committee has voted."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import partial
 
 import anyio
-from ssz.sedes.uint import uint64
 
 import vc_fallback as vf
-from examples.minimal_vc.containers import AGGREGATE, ATTESTATION, read, root, signed
+from examples.minimal_vc.containers import AGGREGATE, ATTESTATION, NUMBER, read, root, signed
 from examples.minimal_vc.signing import Domain, is_aggregator
-from examples.minimal_vc.work import Work
+from examples.minimal_vc.turn import Turn
 
 
-async def duties(validators: Collection[int], work: Work, epoch: vf.Epoch) -> vf.Duties[vf.AttesterDuty]:
-    """Fetch duties, and have the nodes gather the votes that are to be aggregated."""
-    found = (await work.nodes.attester_duties(epoch, validators)).value
+async def duties(validators: Collection[int], turn: Turn, epoch: vf.Epoch) -> vf.Duties[vf.AttesterDuty]:
+    """Fetch the duties of an epoch, and have the nodes gather votes for those who aggregate."""
+    found = (await turn.nodes.attester_duties(epoch, validators)).value
     wanted = []
     for one in found.data:
-        aggregates = await selection_proof(work, one) is not None
         place = (one.validator_index, one.committee_index, one.committees_at_slot, one.slot)
-        wanted.append(vf.BeaconCommitteeSubscription(*place, is_aggregator=aggregates))
-    await work.nodes.subscribe_beacon_committees(wanted)
+        wanted.append(vf.BeaconCommitteeSubscription(*place, await selection_proof(turn, one) is not None))
+    await turn.nodes.subscribe_beacon_committees(wanted)
     return found
 
 
-async def selection_proof(work: Work, duty: vf.AttesterDuty) -> bytes | None:
+async def selection_proof(turn: Turn, duty: vf.AttesterDuty) -> bytes | None:
     """Return the proof that a validator aggregates at its slot; `None` where it does not."""
-    slot_root = root(uint64, duty.slot)
-    proof = await work.signer.other(duty.validator_index, Domain.SELECTION, duty.slot, slot_root)
+    proof = await turn.signer.other(duty.validator_index, Domain.SELECTION, duty.slot, root(NUMBER, duty.slot))
     return proof if is_aggregator(proof, duty.committee_length) else None
 
 
-async def attest(work: Work, slot: vf.Slot, committee: Mapping[int, vf.AttesterDuty]) -> None:
-    """Members of one committee vote for the head as soon as it is there, or when votes are due."""
-    nodes, index = work.nodes, next(iter(committee.values())).committee_index
+async def attest(turn: Turn, committee: Collection[vf.AttesterDuty]) -> None:
+    """Vote for the head as soon as it is there, or when votes are due; then aggregate."""
+    nodes, index, votes = turn.nodes, next(iter(committee)).committee_index, {}
+    with turn.attempt("attestation", [duty.validator_index for duty in committee]):
+        head = await nodes.heads.wait_for_slot(turn.slot, turn.slots.attestation_due(turn.slot))
+        data = await nodes.attestation_data(turn.slot, index, head=head)
+        for duty in committee:
+            with turn.attempt("attestation", [duty.validator_index]):
+                signature = (await turn.signer.vote(duty.validator_index, data.value)).hex().encode()
+                # The highest bit says where the list ends.
+                bits = 1 << duty.validator_committee_index | 1 << duty.committee_length
+                digits = bits.to_bytes(duty.committee_length // 8 + 1, "little").hex().encode()
+                vote = b'{"aggregation_bits":"0x%b","data":%b,"signature":"0x%b"}'
+                ready = vf.Encodings(json=vote % (digits, data.value.to_json(), signature))
+                votes[duty.validator_index] = ready
+        call = partial(nodes.publish_attestations, version=turn.fork)
+        await turn.publish("attestation", votes, data.node_id, call)
+        for duty in committee:
+            if (proof := await selection_proof(turn, duty)) is not None:
+                await aggregate(turn, duty.validator_index, proof, data)
+                break  # One is enough: nodes pass on no second aggregate of the same votes (network specification).
 
-    async def get() -> vf.Sourced[vf.AttestationData]:
-        head = await nodes.heads.wait_for_slot(slot, work.slots.attestation_due(slot))
-        return await nodes.attestation_data(slot, index, head=head)
 
-    async def sign(validator: int, data: vf.AttestationData) -> vf.Encodings:
-        signature, duty = await work.signer.vote(validator, data), committee[validator]
-        # The highest bit says where the list ends.
-        bits = 1 << duty.validator_committee_index | 1 << duty.committee_length
-        digits = bits.to_bytes(duty.committee_length // 8 + 1, "little").hex().encode()
-        text = b'{"aggregation_bits":"0x%b","data":%b,"signature":"0x%b"}'
-        return vf.Encodings(json=text % (digits, data.to_json(), signature.hex().encode()))
-
-    send = partial(nodes.publish_attestations, version=work.fork(slot))
-    data = await work.do(slot, "attestation", committee, get, sign, send)
-    if data is not None:
-        await aggregate(work, slot, committee, data)
-
-
-async def aggregate(
-    work: Work, slot: vf.Slot, committee: Mapping[int, vf.AttesterDuty], data: vf.Sourced[vf.AttestationData]
-) -> None:
-    """An aggregator publishes what the nodes have of its committee's votes when aggregates are due.
-
-    One of several is enough: nodes pass on no second aggregate of the same votes (network specification).
-    """
-    nodes, data_root = work.nodes, data.value.hash_tree_root()
-    for duty in committee.values():
-        proof = await selection_proof(work, duty)
-        if proof is not None:
-            break
-    else:
-        return
-
-    async def get() -> vf.Sourced[vf.Opaque]:
-        await anyio.sleep_until(work.slots.aggregate_due(slot))
-        return await nodes.aggregate_attestation(slot, data_root, data.value.index, source=data.node_id)
-
-    async def sign(validator: int, found: vf.Opaque) -> vf.Encodings:
-        message = root(AGGREGATE, (validator, read(ATTESTATION, found.body), proof))
-        text = b'{"aggregator_index":"%d","aggregate":%b,"selection_proof":"0x%b"}'
-        written = text % (validator, found.body, proof.hex().encode())
-        return signed(written, await work.signer.other(validator, Domain.AGGREGATE, slot, message))
-
-    send = partial(nodes.publish_aggregates, version=work.fork(slot))
-    await work.do(slot, "aggregate", [duty.validator_index], get, sign, send)
+async def aggregate(turn: Turn, validator: int, proof: bytes, data: vf.Sourced[vf.AttestationData]) -> None:
+    """Publish what the nodes have of the committee's votes when aggregates are due."""
+    nodes, data_root = turn.nodes, data.value.hash_tree_root()
+    with turn.attempt("aggregate", [validator]):
+        await anyio.sleep_until(turn.slots.aggregate_due(turn.slot))
+        found = await nodes.aggregate_attestation(turn.slot, data_root, data.value.index, source=data.node_id)
+        message = root(AGGREGATE, (validator, read(ATTESTATION, found.value.body), proof))
+        signature = await turn.signer.other(validator, Domain.AGGREGATE, turn.slot, message)
+        written = b'{"aggregator_index":"%d","aggregate":%b,"selection_proof":"0x%b"}'
+        ready = signed(written % (validator, found.value.body, proof.hex().encode()), signature)
+        call = partial(nodes.publish_aggregates, version=turn.fork)
+        await turn.publish("aggregate", {validator: ready}, found.node_id, call)

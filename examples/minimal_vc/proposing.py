@@ -2,46 +2,41 @@
 
 from collections.abc import Collection
 
-from ssz.sedes.uint import uint64
-
 import vc_fallback as vf
-from examples.minimal_vc.containers import block, read, root, signed
+from examples.minimal_vc.containers import NUMBER, block, read, root, signed
 from examples.minimal_vc.signing import Domain
-from examples.minimal_vc.work import Attempt, Work
+from examples.minimal_vc.turn import Turn
 
 FEE_RECIPIENT = bytes.fromhex("c0ffee" + 17 * "00")
 GRAFFITI = b"minimal_vc".ljust(32, b"\0")
 
 
-async def duties(validators: Collection[int], work: Work, epoch: vf.Epoch) -> vf.ProposerDuties:
-    """Tell the nodes who gets the fees of our blocks, in this epoch and two more, and fetch who proposes."""
-    slot = work.slots.slot_at(work.nodes.clock.now())
-    with Attempt(work, slot, "preparation", [None]):
-        told = await work.nodes.prepare_beacon_proposer([vf.ProposerPreparation(v, FEE_RECIPIENT) for v in validators])
-        work.tell(slot, "preparation", None, "published", "", f"to {len(told.deliveries)} nodes")
-    return (await work.nodes.proposer_duties(epoch)).value
+async def duties(validators: Collection[int], turn: Turn, epoch: vf.Epoch) -> vf.ProposerDuties:
+    """Fetch who proposes in an epoch, and tell the nodes who gets the fees of our blocks."""
+    found = (await turn.nodes.proposer_duties(epoch)).value
+    with turn.attempt("preparation", [None]):
+        told = await turn.nodes.prepare_beacon_proposer([vf.ProposerPreparation(v, FEE_RECIPIENT) for v in validators])
+        turn.tell("preparation", None, "published", detail=f"to {len(told.deliveries)} nodes")
+    return found
 
 
-async def propose(work: Work, slot: vf.Slot, validator: int) -> None:
-    """Propose at the start of the slot."""
-    kind = block(work.slots.chain.preset)
+async def propose(turn: Turn, validator: int) -> None:
+    """Propose a block at the start of its slot."""
+    nodes, kind = turn.nodes, block(turn.slots.chain.preset)
 
-    def doubt(answer: vf.Sourced[vf.ProducedBlock]) -> vf.Doubt | None:
+    def doubt(made: vf.Sourced[vf.ProducedBlock]) -> vf.Doubt | None:
         try:
-            made = read(kind, answer.value.body)
+            right = read(kind, made.value.body)[:2] == (turn.slot, validator)
         except ValueError as error:
             return vf.Doubt(str(error))
-        return None if made[:2] == (slot, validator) else vf.Doubt("the block of another slot or proposer")
+        return None if right else vf.Doubt("the block of another slot or proposer")
 
-    async def get() -> vf.Sourced[vf.ProducedBlock]:
-        epoch = root(uint64, work.slots.chain.epoch_of(slot))
-        reveal = await work.signer.other(validator, Domain.RANDAO, slot, epoch)
-        return await work.nodes.produce_block(slot, reveal, graffiti=GRAFFITI, accept=doubt)
-
-    async def sign(validator: int, made: vf.ProducedBlock) -> vf.Encodings:
-        return signed(made.body, await work.signer.block(validator, slot, root(kind, read(kind, made.body))))
-
-    async def send(blocks: list[vf.Encodings]) -> vf.BroadcastResult:
-        return await work.nodes.publish_block(blocks[0], work.fork(slot))
-
-    await work.do(slot, "block", [validator], get, sign, send)
+    with turn.attempt("block", [validator]):
+        epoch = root(NUMBER, turn.slots.chain.epoch_of(turn.slot))
+        reveal = await turn.signer.other(validator, Domain.RANDAO, turn.slot, epoch)
+        made = await nodes.produce_block(turn.slot, reveal, graffiti=GRAFFITI, accept=doubt)
+        block_root = root(kind, read(kind, made.value.body))
+        ready = signed(made.value.body, await turn.signer.block(validator, turn.slot, block_root))
+        await turn.publish(
+            "block", {validator: ready}, made.node_id, lambda one: nodes.publish_block(one[0], turn.fork)
+        )

@@ -1,10 +1,9 @@
-"""Keys and signatures: the guard goes before those that may be slashable."""
+"""Keys, and what is signed with them: the guard goes before whatever may be slashable."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from hashlib import sha256
-from typing import Any
 
 import anyio.lowlevel
 import milagro_bls_binding as bls
@@ -58,26 +57,21 @@ def is_aggregator(proof: bytes, members: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Signs for validators. Votes and blocks pass the guard first, which may refuse them.
-
-    :param keys: by validator index.
-    :param blocking: calls what waits for the disk: in a thread, so that nobody else waits.
-    """
+    """Signs for validators, by their indices. The guard may refuse votes and blocks."""
 
     chain: vf.ChainIdentity
     keys: Mapping[int, Key]
     guard: SlashingGuard
-    blocking: Callable[..., Any] = to_thread.run_sync
 
     async def vote(self, validator: int, data: vf.AttestationData) -> bytes:
-        """Sign attestation data."""
+        """Sign attestation data, once the guard has it on the disk; in a thread, so that nobody else waits for that."""
         source, target = data.source.epoch, data.target.epoch
-        await self.blocking(self.guard.allow_vote, self.keys[validator].pubkey, source, target)
+        await to_thread.run_sync(self.guard.allow_vote, self.keys[validator].pubkey, source, target)
         return await self._sign(validator, Domain.ATTESTER, target, data.hash_tree_root())
 
     async def block(self, validator: int, slot: vf.Slot, block_root: vf.Root) -> bytes:
-        """Sign a block of a slot."""
-        await self.blocking(self.guard.allow_block, self.keys[validator].pubkey, slot)
+        """Sign a block of a slot, likewise."""
+        await to_thread.run_sync(self.guard.allow_block, self.keys[validator].pubkey, slot)
         return await self._sign(validator, Domain.PROPOSER, self.chain.epoch_of(slot), block_root)
 
     async def other(self, validator: int, domain: Domain, slot: vf.Slot, signed: vf.Root) -> bytes:

@@ -30,7 +30,7 @@ class SlashingGuard:
     of a higher slot than all before: with nothing that was allowed before is that slashable.
 
     What a call allows is on the disk when it returns, file and folder. The file is replaced in one step: whoever is
-    killed leaves the old one or the new one. Calls may come from any thread; one process at a time has a directory.
+    killed leaves the old one or the new one. Calls may come from any thread. A process has a directory until it ends.
 
     :raises GuardError: another process has it, or the file is not as it was written.
     """
@@ -40,18 +40,17 @@ class SlashingGuard:
         _sync(directory.parent)
         self._directory, self._file = directory, directory / "signed.json"
         self._turn = threading.Lock()
-        self._held = (directory / "lock").open("w")
+        self._held = os.open(directory / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._marks = _read(self._file)
         except BlockingIOError:
             raise GuardError(f"another process has {directory}") from None
+        self._marks = _read(self._file) if self._file.exists() else {}
 
     def allow_vote(self, pubkey: bytes, source: int, target: int) -> None:
         """Note a vote that is about to be signed.
 
-        :raises Refused: it must not be signed.
-        :raises OSError: it could not be noted, and must not be signed.
+        :raises Refused, OSError: it must not be signed; it could not be noted, and must not be signed.
         """
         with self._turn:
             last = self._marks.get(pubkey, Marks())
@@ -67,10 +66,6 @@ class SlashingGuard:
                 raise Refused(f"a block of slot {slot} after one of slot {last.slot}")
             self._note(pubkey, last._replace(slot=slot))
 
-    def close(self) -> None:
-        """Let another process have the directory."""
-        self._held.close()
-
     def _note(self, pubkey: bytes, marks: Marks) -> None:
         marked = {**self._marks, pubkey: marks}
         line = json.dumps({one.hex(): highest for one, highest in marked.items()}).encode()
@@ -85,8 +80,6 @@ class SlashingGuard:
 
 
 def _read(file: Path) -> dict[bytes, Marks]:
-    if not file.exists():
-        return {}
     line, _, digest = file.read_bytes().partition(b"\n")
     if digest != sha256(line).hexdigest().encode() + b"\n":
         raise GuardError(f"{file} is not as it was written: nobody knows what was signed")

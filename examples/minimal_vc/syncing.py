@@ -1,4 +1,4 @@
-"""Members of the sync committee sign the head of each slot; some put together what their subcommittee signed."""
+"""Members of the sync committee sign the head of each slot; one of each part of it puts together what that signed."""
 
 from collections.abc import Collection
 
@@ -7,67 +7,53 @@ import anyio
 import vc_fallback as vf
 from examples.minimal_vc.containers import SYNC_SELECTION, root
 from examples.minimal_vc.signing import Domain, is_aggregator
-from examples.minimal_vc.work import Work
+from examples.minimal_vc.turn import Turn
 
 SUBCOMMITTEES = 4
 
 
-async def duties(validators: Collection[int], work: Work, epoch: vf.Epoch) -> vf.Duties[vf.SyncCommitteeDuty]:
-    """Fetch duties, and have the nodes gather the messages of that epoch."""
-    found = (await work.nodes.sync_committee_duties(epoch, validators)).value
-    places = [(one.validator_index, one.validator_sync_committee_indices) for one in found.data]
-    await work.nodes.subscribe_sync_committees(
-        [vf.SyncCommitteeSubscription(validator, of, vf.Epoch(epoch + 1)) for validator, of in places]
-    )
+async def duties(validators: Collection[int], turn: Turn, epoch: vf.Epoch) -> vf.Duties[vf.SyncCommitteeDuty]:
+    """Fetch the duties of an epoch, and have the nodes gather messages."""
+    found = (await turn.nodes.sync_committee_duties(epoch, validators)).value
+    places = [(one.validator_index, one.validator_sync_committee_indices, vf.Epoch(epoch + 1)) for one in found.data]
+    await turn.nodes.subscribe_sync_committees([vf.SyncCommitteeSubscription(*place) for place in places])
     return found
 
 
-async def sign_head(work: Work, slot: vf.Slot, members: Collection[vf.SyncCommitteeDuty]) -> None:
-    """Members sign the root of the head as soon as it is there, or when messages are due."""
-    nodes = work.nodes
-    size = (32 if work.slots.chain.preset == "minimal" else 512) // SUBCOMMITTEES
-
-    async def get() -> vf.Sourced[vf.Root]:
-        head = await nodes.heads.wait_for_slot(slot, work.slots.sync_message_due(slot))
-        return await nodes.sync_message_root(slot, head=head)
-
-    async def sign(validator: int, block: vf.Root) -> vf.Encodings:
-        signature = await work.signer.other(validator, Domain.SYNC, slot, block)
-        return vf.SyncCommitteeMessage(slot, block, validator, signature).encodings()
-
-    validators = [one.validator_index for one in members]
-    head = await work.do(slot, "sync_message", validators, get, sign, nodes.publish_sync_committee_messages)
-    if head is None:
-        return
-    async with anyio.create_task_group() as tasks:
-        for number in range(SUBCOMMITTEES):
-            places = range(number * size, (number + 1) * size)
-            of_it = [m.validator_index for m in members if any(p in places for p in m.validator_sync_committee_indices)]
-            tasks.start_soon(contribute, work, slot, number, size, of_it, head)
+async def sign_head(turn: Turn, members: Collection[vf.SyncCommitteeDuty]) -> None:
+    """Sign the root of the head as soon as it is there, or when messages are due; then contribute."""
+    nodes, validators, messages = turn.nodes, [one.validator_index for one in members], {}
+    with turn.attempt("sync_message", validators):
+        head = await nodes.heads.wait_for_slot(turn.slot, turn.slots.sync_message_due(turn.slot))
+        block = await nodes.sync_message_root(turn.slot, head=head)
+        for validator in validators:
+            signature = await turn.signer.other(validator, Domain.SYNC, turn.slot, block.value)
+            message = vf.SyncCommitteeMessage(turn.slot, block.value, validator, signature)
+            messages[validator] = message.encodings()
+        await turn.publish("sync_message", messages, block.node_id, nodes.publish_sync_committee_messages)
+        async with anyio.create_task_group() as tasks:
+            for number in range(SUBCOMMITTEES):
+                tasks.start_soon(contribute, turn, number, members, block)
 
 
 async def contribute(
-    work: Work, slot: vf.Slot, number: int, size: int, validators: Collection[int], head: vf.Sourced[vf.Root]
+    turn: Turn, number: int, members: Collection[vf.SyncCommitteeDuty], block: vf.Sourced[vf.Root]
 ) -> None:
-    """An aggregator of a subcommittee publishes what the nodes have of its messages when contributions are due.
-
-    One of several is enough: nodes pass on no second contribution of the same messages (network specification).
-    """
-    selection = root(SYNC_SELECTION, (slot, number))
-    for aggregator in validators:
-        proof = await work.signer.other(aggregator, Domain.SYNC_SELECTION, slot, selection)
-        if is_aggregator(proof, size):
-            break
-    else:
-        return
-
-    async def get() -> vf.Sourced[vf.SyncCommitteeContribution]:
-        await anyio.sleep_until(work.slots.contribution_due(slot))
-        return await work.nodes.sync_committee_contribution(slot, number, head.value, source=head.node_id)
-
-    async def sign(validator: int, contribution: vf.SyncCommitteeContribution) -> vf.Encodings:
-        message = vf.ContributionAndProof(validator, contribution, proof)
-        signature = await work.signer.other(validator, Domain.CONTRIBUTION, slot, message.hash_tree_root())
-        return vf.SignedContributionAndProof(message, signature).encodings()
-
-    await work.do(slot, "contribution", [aggregator], get, sign, work.nodes.publish_contributions)
+    """Publish what the nodes have of a subcommittee's messages when contributions are due."""
+    signer, selection = turn.signer, root(SYNC_SELECTION, (turn.slot, number))
+    size = (32 if turn.slots.chain.preset == "minimal" else 512) // SUBCOMMITTEES
+    for duty in members:
+        validator = duty.validator_index
+        if number not in {place // size for place in duty.validator_sync_committee_indices}:
+            continue
+        proof = await signer.other(validator, Domain.SYNC_SELECTION, turn.slot, selection)
+        if not is_aggregator(proof, size):
+            continue
+        with turn.attempt("contribution", [validator]):
+            await anyio.sleep_until(turn.slots.contribution_due(turn.slot))
+            found = await turn.nodes.sync_committee_contribution(turn.slot, number, block.value, source=block.node_id)
+            message = vf.ContributionAndProof(validator, found.value, proof)
+            signature = await signer.other(validator, Domain.CONTRIBUTION, turn.slot, message.hash_tree_root())
+            ready = vf.SignedContributionAndProof(message, signature).encodings()
+            await turn.publish("contribution", {validator: ready}, found.node_id, turn.nodes.publish_contributions)
+        return  # One is enough, as with votes.
