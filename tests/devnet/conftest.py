@@ -1,7 +1,8 @@
 """One devnet of three real beacon nodes with 1 s slots for the whole run."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from scripts.lodestar.devnet import Devnet
 from scripts.lodestar.modules import missing_tools
 from scripts.lodestar.tether import tethered
+from tests.devnet.calm import Calm, calm_of
+from tests.devnet.story import Story, told
 
 HERE = Path(__file__).parent
 # Seconds for a test, without its fixtures: installing, starting and healing the devnet have limits of their own.
@@ -42,6 +45,24 @@ def devnet(node_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with tethered(Devnet(tmp_path_factory.mktemp("devnet"), nodes=3, slot_duration=1)) as devnet:
         devnet.up()
         yield devnet
+
+
+@pytest.fixture(scope="session")
+def stories(devnet: Devnet, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Story]:
+    """What was seen of each fault; it happens once for all tests of it."""
+    return cache(lambda fault: told(devnet, fault, tmp_path_factory.mktemp("story")))
+
+
+@pytest.fixture(scope="session")
+def calm(devnet: Devnet) -> Calm:
+    """What was seen of nodes without faults."""
+    return calm_of(devnet)
+
+
+@pytest.fixture
+def story(request: pytest.FixtureRequest, stories: Callable[[str], Story]) -> Story:
+    """The story of the fault that is the parameter."""
+    return stories(request.param)
 
 
 @pytest.fixture

@@ -165,6 +165,22 @@ class Following:
         moments: list[float] = [self.wait("stream", number, since=since, state="fresh")["time"] for number in numbers]
         return max(moments)
 
+    def wait_until_well(self, *order: int) -> float:
+        """Wait until these nodes stream, have passed a check, and rank in this order, and the first has the duties.
+
+        What is told of that is told before the moment that is returned.
+        """
+        self.wait_until_fresh(*order)
+        for rank, number in enumerate(order, 1):
+            self.wait("health", number, rank=rank, suspect=False, reason="check_passed")
+        self.wait("failover", to=self._ids[order[0]])
+        return time.time()
+
+    def wait_until_moved(self, kind: str, source: int, target: int, since: float) -> Line:
+        """Wait until duties have moved from one node to another."""
+        wanted = kind, self._ids[source], self._ids[target]
+        return self.wait("failover", since=since, that=lambda line: (line["kind"], line["from"], line["to"]) == wanted)
+
     def wait_for_slots(self, count: int) -> None:
         """Wait until a head is delivered that is so many slots later than now."""
         now = time.time()

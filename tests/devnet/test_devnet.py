@@ -8,7 +8,8 @@ import pytest
 
 from scripts.lodestar.devnet import Devnet
 from scripts.lodestar.recorder import Recorder
-from scripts.lodestar.rest import RestError
+from tests.devnet.calm import Calm
+from tests.devnet.story import Story
 
 
 def eventually(holds: Callable[[], bool], limit: float) -> bool:
@@ -30,14 +31,10 @@ def longest_gap(recorder: Recorder) -> int:
     return max(later - earlier - 1 for earlier, later in itertools.pairwise(slots))
 
 
-def test_the_nodes_share_one_chain_with_heads_in_its_slots(healthy_devnet: Devnet) -> None:
+def test_the_nodes_share_one_chain_with_heads_in_its_slots(calm: Calm) -> None:
     """Ground of scenario 55. Not every slot of 1 s has its block when the machine is busy."""
-    urls = healthy_devnet.urls
-    with Recorder(urls[0]) as first, Recorder(urls[1]) as second, Recorder(urls[2]) as third:
-        start = healthy_devnet.slot_now() + 2
-        for recorder in (first, second, third):
-            recorder.wait_for_slot(start + 8, 20)
-    of_nodes = [{head.slot: head.root for head in recorder.heads} for recorder in (first, second, third)]
+    of_nodes = [{head.slot: head.root for head in recorder.heads} for recorder in calm.recorders]
+    start = min(of_nodes[0]) + 2
     common = {slot for slot in of_nodes[0] if start <= slot < start + 8 and all(slot in heads for heads in of_nodes)}
     assert len(common) >= 3
     for slot in common:
@@ -61,21 +58,15 @@ def test_the_chain_goes_on_while_a_node_is_dead_and_another_frozen_and_both_retu
     assert longest_gap(recorder) <= 4
 
 
-def test_a_frozen_node_answers_nothing_and_sends_its_missed_heads_when_thawed(healthy_devnet: Devnet) -> None:
+@pytest.mark.parametrize("story", ["frozen"], indirect=True)
+def test_a_frozen_node_answers_nothing_and_sends_its_missed_heads_when_thawed(story: Story) -> None:
     """Ground of scenario 57."""
-    with Recorder(healthy_devnet.url(1)) as frozen, Recorder(healthy_devnet.url(3)) as other:
-        for recorder in (frozen, other):
-            recorder.wait_for_slot(healthy_devnet.slot_now(), 10)
-        healthy_devnet.freeze(1)
-        before = len(frozen.heads)
-        with pytest.raises(RestError):
-            healthy_devnet.head(1, timeout=1)
-        since = frozen.slots[-1]
-        missed = {other.wait_for_slot(slot, 10).slot for slot in (since + 1, since + 3, since + 5)}
-        assert len(frozen.heads) == before
-        healthy_devnet.thaw(1)
-        frozen.wait_for_slot(max(missed) + 1, 10)
-        assert missed <= set(frozen.slots[before:])
+    assert not story.answered_frozen
+    frozen = [head for head in story.of_first.heads if story.broken + 1 <= head.time]
+    assert min(head.time for head in frozen) >= story.mended
+    missed = {head.slot for head in story.recorder.heads if story.broken + 1 <= head.time < story.mended - 1}
+    assert len(missed) >= 3
+    assert missed <= {head.slot for head in frozen}
 
 
 def test_a_broken_execution_engine_makes_heads_optimistic_until_it_is_mended(healthy_devnet: Devnet) -> None:
@@ -87,20 +78,15 @@ def test_a_broken_execution_engine_makes_heads_optimistic_until_it_is_mended(hea
     assert eventually(lambda: not healthy_devnet.head(3).optimistic, 10)
 
 
-def test_an_unreachable_execution_engine_keeps_a_node_on_its_head_until_it_is_mended(healthy_devnet: Devnet) -> None:
-    """Ground of scenario 58."""
+def test_nodes_without_an_execution_engine_or_links_fall_behind_until_they_are_mended(healthy_devnet: Devnet) -> None:
+    """Ground of scenarios 58 and 59: one keeps its head without an engine that can be reached, one without a peer."""
     healthy_devnet.execution(3, "error")
-    assert eventually(lambda: lag(healthy_devnet, 3) >= 3, 10)
-    healthy_devnet.execution(3, "ok")
-    healthy_devnet.await_common_head(timeout=40)
-
-
-def test_a_node_without_links_falls_behind_until_it_is_linked_again(healthy_devnet: Devnet) -> None:
-    """Ground of scenario 59."""
     healthy_devnet.unpeer(1, 2)
     healthy_devnet.unpeer(1, 3)
+    assert eventually(lambda: lag(healthy_devnet, 3) >= 3, 10)
     assert eventually(lambda: lag(healthy_devnet, 1) >= 4, 15)
     assert lag(healthy_devnet, 2) <= 1
+    healthy_devnet.execution(3, "ok")
     healthy_devnet.peer(1, 2)
     healthy_devnet.peer(1, 3)
     healthy_devnet.await_common_head(timeout=40)

@@ -4,9 +4,11 @@ import time
 from itertools import groupby, pairwise
 from pathlib import Path
 
+import pytest
+
 from scripts.lodestar.devnet import Devnet
-from scripts.lodestar.recorder import Recorder
-from tests.devnet.following import Following, Line, assert_no_head_missed, patient_config
+from tests.devnet.following import Following, patient_config
+from tests.devnet.story import FIRST, LAST, WELL, Story
 
 DWELL = 4.0
 """Seconds for which a node that took over keeps its place: four slots (N9)."""
@@ -15,27 +17,9 @@ SOON = 0.2
 """Seconds between two lines that one event makes."""
 
 
-def moved(monitor: Following, kind: str, source: int, target: int, since: float) -> Line:
-    """Wait until duties have moved from one node to another."""
-    wanted = kind, monitor.id(source), monitor.id(target)
-    return monitor.wait("failover", since=since, that=lambda line: (line["kind"], line["from"], line["to"]) == wanted)
-
-
 def moves(monitor: Following, since: float) -> list[tuple[str, str]]:
     """The kind and the target of each move."""
     return [(line["kind"], line["to"]) for line in monitor.lines("failover", since=since)]
-
-
-def wait_until_well(monitor: Following) -> float:
-    """Wait until all nodes stream, have passed a check, and rank by the list, and the first has the duties; say when.
-
-    What is told of that is told before the moment that is returned.
-    """
-    monitor.wait_until_fresh(1, 2, 3)
-    for number in (1, 2, 3):
-        monitor.wait("health", number, rank=number, suspect=False, reason="check_passed")
-    monitor.wait("failover", to=monitor.id(1))
-    return time.time()
 
 
 def walk(monitor: Following, number: int, since: float, until: float = float("inf")) -> list[tuple[str, bool]]:
@@ -52,133 +36,79 @@ def assert_recovered(states: list[tuple[str, bool]]) -> None:
         assert (before, after) != (("unhealthy", False), ("healthy", False))
 
 
+def assert_duties_moved_there_and_back(story: Story) -> None:
+    """From the first node to the next one, and back when it was mended: whatever the last one has matters to nobody."""
+    wanted = [("failover", story.monitor.id(WELL)), ("failback", story.monitor.id(FIRST))]
+    assert moves(story.monitor, story.well) == wanted
+
+
 def places(monitor: Following, until: float) -> dict[int, int]:
     """The place of each node, as it was told last before a moment."""
     return {number: monitor.lines("health", number, until=until)[-1]["rank"] for number in (1, 2, 3)}
 
 
-def test_an_optimistic_node_is_ranked_last_until_it_is_verified(healthy_devnet: Devnet, tmp_path: Path) -> None:
+@pytest.mark.parametrize("story", ["optimistic"], indirect=True)
+def test_an_optimistic_node_is_ranked_last_until_it_is_verified(story: Story) -> None:
     """Scenario 58: no execution layer: at its first optimistic head duties leave the node; mended, they come back."""
-    config = patient_config(tmp_path / "three.toml", healthy_devnet, (1, 2, 3))
-    with (
-        Recorder(healthy_devnet.url(3)) as recorder,
-        Following(healthy_devnet, "--config", str(config)) as monitor,
-    ):
-        well = wait_until_well(monitor)
-        broken = time.time()
-        healthy_devnet.execution(1, "syncing")
-        down = monitor.wait("health", 1, since=broken, optimistic=True)
-        over = moved(monitor, "failover", 1, 2, since=broken)
-        first = monitor.wait("node_head", 1, since=broken, outcome="optimistic")
-        monitor.wait_for_slots(2)
-        mended = time.time()
-        healthy_devnet.execution(1, "ok")
-        up = monitor.wait("health", 1, since=mended, optimistic=False, rank=1)
-        back = moved(monitor, "failback", 2, 1, since=mended)
-        monitor.wait_for_slots(1)
-        end = time.time() - 1
-        monitor.stop()
-
+    monitor, down, over, back = story.monitor, story.seen["down"], story.seen["over"], story.seen["back"]
     # It answers, and nothing but its place speaks of it: no failure, and no stream that ends.
     assert (down["state"], down["suspect"], down["rank"]) == ("healthy", False, 3)
     assert "optimistic" in down["explanation"]
-    assert walk(monitor, 1, well) == [("healthy", False)]
-    assert monitor.lines("stream", 1, since=well, until=end) == []
+    assert walk(monitor, FIRST, story.well) == [("healthy", False)]
+    assert monitor.lines("stream", FIRST, since=story.well, until=story.end) == []
     # A failover waits for nothing, a failback for four slots and three good checks.
-    assert over["reason"] == f"{monitor.id(1)}: optimistic"
-    assert abs(over["time"] - first["time"]) <= SOON
-    assert up["time"] <= back["time"]
+    assert over["reason"] == f"{monitor.id(FIRST)}: optimistic"
+    assert abs(over["time"] - story.seen["first"]["time"]) <= SOON
+    assert story.seen["up"]["time"] <= back["time"]
     assert back["time"] - over["time"] >= DWELL
-    assert moves(monitor, well) == [("failover", monitor.id(2)), ("failback", monitor.id(1))]
-    assert_no_head_missed(recorder.heads, monitor.delivered, well, end)
-    monitor.assert_each_block_delivered_once()
+    assert_duties_moved_there_and_back(story)
 
 
-def test_a_node_without_peers_falls_in_rank_and_then_out_of_health(healthy_devnet: Devnet, tmp_path: Path) -> None:
+@pytest.mark.parametrize("story", ["cut off"], indirect=True)
+def test_a_node_without_peers_falls_in_rank_and_then_out_of_health(story: Story) -> None:
     """Scenario 59: behind, not stalled: two slots behind it has no duties, nine behind it is not synced (N5)."""
-    # The hard clock speaks at 8½ slots, whatever the cause.
-    config = patient_config(tmp_path / "three.toml", healthy_devnet, (1, 2, 3), streams=["hard_clock = false"])
-    with (
-        Recorder(healthy_devnet.url(3)) as recorder,
-        Following(healthy_devnet, "--config", str(config)) as monitor,
-    ):
-        well = wait_until_well(monitor)
-        cut = time.time()
-        healthy_devnet.isolate(1)
-        down = monitor.wait("health", 1, since=cut, rank=3)
-        over = moved(monitor, "failover", 1, 2, since=cut)
-        out = monitor.wait("health", 1, since=cut, state="unhealthy")
-        joined = time.time()
-        healthy_devnet.rejoin(1)
-        monitor.wait("health", 1, since=joined, state="recovering")
-        up = monitor.wait("health", 1, since=joined, state="healthy")
-        back = moved(monitor, "failback", 2, 1, since=joined)
-        monitor.wait("node_head", 1, since=joined, source="stream", outcome="duplicate")
-        monitor.wait_for_slots(1)
-        end = time.time() - 1
-        summary = monitor.stop()
-
+    monitor, down, over, dead = story.monitor, story.seen["down"], story.seen["over"], story.seen["dead"]
     assert (down["state"], down["suspect"]) == ("healthy", False)
     assert down["sync_distance"] >= 2
     assert "slots behind the tip" in down["explanation"]
-    assert over["reason"].startswith(f"{monitor.id(1)}: ")
+    assert over["reason"].startswith(f"{monitor.id(FIRST)}: ")
     assert over["reason"].endswith(" slots behind the tip")
     assert abs(over["time"] - down["time"]) <= SOON
-    assert (out["reason"], out["rank"]) == ("behind", 3)
-    assert out["sync_distance"] >= 9
-    assert up["time"] <= back["time"]
-    assert walk(monitor, 1, well, joined) == [("healthy", False), ("unhealthy", False)]
-    assert_recovered(walk(monitor, 1, well))
-    assert moves(monitor, well) == [("failover", monitor.id(2)), ("failback", monitor.id(1))]
+    assert (dead["reason"], dead["rank"]) == ("behind", 3)
+    assert dead["sync_distance"] >= 9
+    assert story.seen["up"]["time"] <= story.seen["back"]["time"]
+    assert walk(monitor, FIRST, story.well, story.mended) == [("healthy", False), ("unhealthy", False)]
+    assert_recovered(walk(monitor, FIRST, story.well))
+    assert_duties_moved_there_and_back(story)
     # It announced nothing and kept its stream, on which its heads come again.
-    assert monitor.lines("stream", 1, since=well, until=joined) == []
-    assert monitor.lines("stream", 1, since=well, until=end, state="connecting") == []
-    assert summary["nodes"][0]["stalls"] == summary["nodes"][0]["reconnects"] == 0
-    assert_no_head_missed(recorder.heads, monitor.delivered, well, end)
-    monitor.assert_each_block_delivered_once()
+    assert monitor.lines("stream", FIRST, since=story.well, until=story.mended) == []
+    assert monitor.lines("stream", FIRST, since=story.well, until=story.end, state="connecting") == []
+    counts = story.summary["nodes"][0]
+    assert (counts["node"], counts["stalls"], counts["reconnects"]) == (monitor.id(FIRST), 0, 0)
 
 
-def test_a_killed_node_recovers_and_takes_its_duties_back(healthy_devnet: Devnet, tmp_path: Path) -> None:
+@pytest.mark.parametrize("story", ["killed"], indirect=True)
+def test_a_killed_node_recovers_and_takes_its_duties_back(story: Story) -> None:
     """Scenario 56, its health: suspect, unhealthy, recovering, healthy; duties leave it and come back (N4, N9)."""
-    config = patient_config(tmp_path / "three.toml", healthy_devnet, (1, 2, 3))
-    with (
-        Recorder(healthy_devnet.url(3)) as recorder,
-        Following(healthy_devnet, "--config", str(config)) as monitor,
-    ):
-        well = wait_until_well(monitor)
-        killed = time.time()
-        healthy_devnet.kill(1)
-        suspect = monitor.wait("health", 1, since=killed, suspect=True)
-        dead = monitor.wait("health", 1, since=killed, state="unhealthy")
-        over = moved(monitor, "failover", 1, 2, since=killed)
-        restarted = time.time()
-        healthy_devnet.restart(1)
-        recovering = monitor.wait("health", 1, since=restarted, state="recovering")
-        up = monitor.wait("health", 1, since=recovering["time"], state="healthy")
-        monitor.wait("health", 1, since=up["time"], state="healthy", rank=1)
-        back = moved(monitor, "failback", 2, 1, since=restarted)
-        monitor.wait_for_slots(1)
-        end = time.time() - 1
-        monitor.stop()
-
+    monitor, seen = story.monitor, story.seen
+    suspect, dead, over, back = seen["suspect"], seen["dead"], seen["over"], seen["back"]
+    recovering, up = seen["recovering"], seen["up"]
     assert (suspect["state"], suspect["rank"]) == ("healthy", 3)
     assert suspect["reason"] in ("checks_failed", "request_failed")
     assert (dead["reason"], dead["rank"]) == ("checks_failed", 3)
     assert dead["detail"].startswith("3 failed checks in a row: ")
     assert "does not answer" in dead["explanation"]
-    assert over["reason"] == f"{monitor.id(1)}: {dead['detail']}"
+    assert over["reason"] == f"{monitor.id(FIRST)}: {dead['detail']}"
     assert abs(over["time"] - dead["time"]) <= SOON
     assert recovering["detail"] == "1 of 3 good checks in a row"
     assert (up["reason"], up["detail"]) == ("recovered", "3 good checks in a row")
     assert up["time"] <= back["time"]
     assert back["time"] - over["time"] >= DWELL
-    assert walk(monitor, 1, well, recovering["time"]) == [("healthy", True), ("unhealthy", False)]
-    assert_recovered(walk(monitor, 1, well))
-    assert moves(monitor, well) == [("failover", monitor.id(2)), ("failback", monitor.id(1))]
-    for number in (2, 3):
-        assert walk(monitor, number, well) == [("healthy", False)]
-    assert_no_head_missed(recorder.heads, monitor.delivered, well, end)
-    monitor.assert_each_block_delivered_once()
+    assert walk(monitor, FIRST, story.well, recovering["time"]) == [("healthy", True), ("unhealthy", False)]
+    assert_recovered(walk(monitor, FIRST, story.well))
+    assert_duties_moved_there_and_back(story)
+    assert walk(monitor, WELL, story.well) == [("healthy", False)]
+    assert walk(monitor, LAST, story.well, story.second) == [("healthy", False)]
 
 
 def test_all_nodes_freeze_and_come_back(healthy_devnet: Devnet, tmp_path: Path) -> None:
@@ -188,10 +118,10 @@ def test_all_nodes_freeze_and_come_back(healthy_devnet: Devnet, tmp_path: Path) 
     """
     config = patient_config(tmp_path / "three.toml", healthy_devnet, (1, 2, 3), check_timeout=1.0)
     with Following(healthy_devnet, "--config", str(config)) as monitor:
-        well = wait_until_well(monitor)
+        well = monitor.wait_until_well(1, 2, 3)
         frozen = time.time()
         healthy_devnet.freeze(1)
-        over = moved(monitor, "failover", 1, 2, since=frozen)
+        over = monitor.wait_until_moved("failover", 1, 2, since=frozen)
         others = time.time()
         for number in (2, 3):
             healthy_devnet.freeze(number)
