@@ -47,7 +47,7 @@ def test_one_event_is_one_whatever_its_spelling(topic: str) -> None:
 MATTERS = {
     "head": {"slot", "block"},
     "head_v2": {"slot", "block", "payload_status"},
-    "chain_reorg": {"slot", "depth", "old_head_block", "new_head_block"},
+    "chain_reorg": {"slot", "old_head_block", "new_head_block"},
     "block": {"slot", "block"},
     "block_gossip": {"slot", "block"},
     "finalized_checkpoint": {"epoch", "block"},

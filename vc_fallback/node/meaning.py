@@ -43,8 +43,11 @@ def _head(head: HeadEvent) -> Meaning:
 
 
 def _reorg(reorg: ReorgEvent) -> Meaning:
-    """From where to where; the same two blocks may be changed for each other again in another slot."""
-    return reorg.slot, reorg.depth, reorg.old_head_block, reorg.new_head_block
+    """From where to where, and when: the same two blocks may be changed for each other again in another slot.
+
+    The depth does not count: it is a number that nodes make of these, each in its own way.
+    """
+    return reorg.slot, reorg.old_head_block, reorg.new_head_block
 
 
 def _block(event: BlockEvent) -> Meaning:

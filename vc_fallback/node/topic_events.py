@@ -176,7 +176,7 @@ def read_topic_event(topic: str, data: str) -> TopicReading:
 
 def _unknown(data: str) -> TopicValue:
     try:
-        return from_json(data)  # type: ignore[no-any-return]
+        return from_json(data, allow_inf_nan=False)  # type: ignore[no-any-return]
     except ValueError:
         return data
 
