@@ -14,10 +14,10 @@ from typing import NoReturn
 from pydantic import ValidationError
 
 from scripts.campaign.clients import NAMES, Name
-from scripts.campaign.jobs import FAILED, INTERRUPTED, RECORDING, Job, run_jobs
+from scripts.campaign.jobs import FAILED, INTERRUPTED, LEAD, RECORDING, Job, run_jobs
 from scripts.campaign.page import page
 from scripts.campaign.plan import CYCLE, plan
-from scripts.campaign.run import UNTIL_GENESIS, Recording
+from scripts.campaign.run import Recording
 from scripts.lodestar.errors import DevnetError
 from scripts.lodestar.modules import ensure_modules
 
@@ -68,7 +68,7 @@ def _job(options: argparse.Namespace, client: Name, faults: bool, later: int = 0
         faults=plan(count) if faults else [],
         slots=count * CYCLE,
         slot_duration=options.slot_seconds,
-        genesis_time=int(time.time()) + UNTIL_GENESIS + 1 + later,
+        genesis_time=int(time.time()) + LEAD + 1 + later,
     )
 
 

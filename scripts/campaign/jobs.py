@@ -17,8 +17,11 @@ from scripts.campaign.clients import Name
 from scripts.campaign.plan import Fault
 from scripts.campaign.run import Recording, campaign
 from scripts.lodestar.errors import DevnetError
+from scripts.lodestar.rest import RestError
 
 STOP_LIMIT = 90.0
+LEAD = 30
+"""Seconds that nodes have for their start where nothing else waits for it."""
 FAILED = 1
 INTERRUPTED = 130
 RECORDING = TypeAdapter(Recording)
@@ -85,6 +88,7 @@ def main(job: Job, file: Path) -> int:
                 *(job.client, job.faults, job.slots, Path(folder) / "nodes"),
                 slot_duration=job.slot_duration,
                 genesis_time=job.genesis_time,
+                lead=LEAD,
                 say=lambda text: print(f"{job.client}: {text}", flush=True),
             )
             file.write_bytes(RECORDING.dump_json(recording))
@@ -93,7 +97,7 @@ def main(job: Job, file: Path) -> int:
         if error.detail:
             print(error.detail, file=sys.stderr)
         return FAILED
-    except OSError as error:
+    except (RestError, OSError) as error:
         print(f"{job.client}: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:

@@ -18,8 +18,9 @@ from scripts.lodestar.tether import tethered
 
 AFTER = SLOTS_PER_EPOCH + 1
 """Slots after the last one that counts, in which its votes can still be included, and one for the block to come."""
-UNTIL_GENESIS = 18
-"""Seconds: four nodes start in ten on two idle cores, and after an epoch without a block a node gives up."""
+LEAD = 18
+"""Seconds before genesis at which the nodes are started: four start in ten on two idle cores, and after an epoch without
+a block they give up."""
 LATE_START = 1.0
 """Slots by which a fault may begin too late."""
 
@@ -77,6 +78,7 @@ def campaign(
     after: int = AFTER,
     slot_duration: int = 2,
     genesis_time: int | None = None,
+    lead: int = LEAD,
     say: Callable[[str], None] = lambda _: None,
 ) -> Recording:
     """Run it, for so many slots from the first that counts. The chain begins at `genesis_time` (Unix seconds), or soon.
@@ -86,8 +88,8 @@ def campaign(
     :raises DevnetError: a node or the client ended by itself, or did not come back, or the chain cannot be read.
     """
     began, load = time.time(), os.getloadavg()[0]
-    genesis_time = genesis_time or int(began) + UNTIL_GENESIS
-    time.sleep(max(0.0, genesis_time - UNTIL_GENESIS - began))
+    genesis_time = genesis_time or int(began) + lead
+    time.sleep(max(0.0, genesis_time - lead - began))
     with tethered(Devnet(directory, nodes=NODES, slot_duration=slot_duration)) as devnet:
         devnet.up(validators=False, genesis_time=genesis_time)
         validators = Client(client, devnet)
@@ -96,6 +98,8 @@ def campaign(
         with Witness(devnet) as witness:
             clock = _Clock(devnet)
             clock.sleep_until(first)
+            if devnet.head(0).slot < first - SLOTS_PER_EPOCH / 2:
+                raise DevnetError(f"the chain has not begun by slot {first}: the machine was too busy")
             before = finalized(devnet)
             held = [_hold(devnet, clock, fault, say) for fault in faults]
             last = max([first + slots - 1, *(int(one.recovered) + 1 for one in held)])
