@@ -35,14 +35,25 @@ class Client:
         """Start it; it may begin before genesis."""
         self._process = self._devnet.other_client(_minimal(self._devnet) if self._name == "minimal" else None)
 
+    def check(self) -> None:
+        """See that it runs.
+
+        :raises DevnetError: it ended by itself.
+        """
+        assert self._process is not None  # noqa: S101 - it was started
+        ended, status = os.waitpid(self._process.pid, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            raise DevnetError(f"the validator client ended by itself with exit status {code}", self._tail())
+
     def stop(self) -> int | None:
         """End it; return its exit status, or `None` for Lodestar's, which does not always end by itself.
 
         :raises DevnetError: it ended before, or did not end when it was told to.
         """
+        self.check()
         assert self._process is not None  # noqa: S101 - it was started
-        if not processes.send(self._process, signal.SIGTERM):
-            raise DevnetError("the validator client ended by itself", self._tail())
+        processes.send(self._process, signal.SIGTERM)
         status = _wait(self._process)
         if status is None:
             processes.kill(self._process)

@@ -13,14 +13,13 @@ from scripts.campaign.plan import BREAK, FIRST_SLOT, MEND, NODES, Fault
 from scripts.campaign.witness import Probe, Witness, finalized, read_chain, version
 from scripts.lodestar.devnet import Devnet
 from scripts.lodestar.errors import DevnetError
-from scripts.lodestar.launch import VC, log_tail
 from scripts.lodestar.tether import tethered
 
 AFTER = SLOTS_PER_EPOCH + 1
 """Slots after the last one that counts, in which its votes can still be included, and one for the block to come."""
 LEAD = 18
-"""Seconds before genesis at which the nodes are started: four start in ten on two idle cores, and after an epoch without
-a block they give up."""
+"""Seconds before genesis at which the nodes are started: four start in ten on two idle cores; after an epoch without a
+block they give up."""
 LATE_START = 1.0
 """Slots by which a fault may begin too late."""
 
@@ -96,7 +95,7 @@ def campaign(
         validators.start()
         say(f"up, genesis in {devnet.genesis_time - time.time():.1f} s")
         with Witness(devnet) as witness:
-            clock = _Clock(devnet)
+            clock = _Clock(devnet, validators)
             clock.sleep_until(first)
             if devnet.head(0).slot < first - SLOTS_PER_EPOCH / 2:
                 raise DevnetError(f"the chain has not begun by slot {first}: the machine was too busy")
@@ -127,9 +126,9 @@ def campaign(
 
 
 class _Clock:
-    def __init__(self, devnet: Devnet) -> None:
+    def __init__(self, devnet: Devnet, client: Client) -> None:
         self._genesis, self._duration = devnet.genesis_time, devnet.slot_duration
-        self._devnet = devnet
+        self._client = client
 
     @property
     def now(self) -> float:
@@ -142,8 +141,7 @@ class _Clock:
         :raises DevnetError: it has.
         """
         while (left := (slot - self.now) * self._duration) > 0:
-            if not self._devnet.validators_running():
-                raise DevnetError("the validator client ended by itself", log_tail(self._devnet.directory, VC))
+            self._client.check()
             time.sleep(min(left, 1.0))
 
 
