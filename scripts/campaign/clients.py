@@ -41,7 +41,10 @@ class Client:
         :raises DevnetError: it ended by itself.
         """
         assert self._process is not None  # noqa: S101 - it was started
-        ended, status = os.waitpid(self._process.pid, os.WNOHANG)
+        try:
+            ended, status = os.waitpid(self._process.pid, os.WNOHANG)
+        except ChildProcessError:
+            raise DevnetError("the validator client ended by itself", self._tail()) from None
         if ended:
             code = os.waitstatus_to_exitcode(status)
             raise DevnetError(f"the validator client ended by itself with exit status {code}", self._tail())
