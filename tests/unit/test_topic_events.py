@@ -176,6 +176,16 @@ def test_payload_attributes_of_older_nodes() -> None:
         told("payload_attributes", {**FLAT["payload_attributes"], "parent_block_number": "0x1"})
 
 
+def test_single_attestations_on_the_topic_of_aggregates() -> None:
+    """Grandine and Caplin sent them there: each is what it is, flat or wrapped, and known again."""
+    single = FLAT["single_attestation"]
+    for data in (single, {"version": "electra", "data": single}):
+        assert told("attestation", data) == told("single_attestation", single)
+        assert key("attestation", data) == key("attestation", single) != key("attestation", FLAT["attestation"])
+    with pytest.raises(MalformedEvent, match="attestation: signature missing"):
+        told("attestation", changed(single, ("signature",)))
+
+
 def test_bids_of_devnets() -> None:
     """Case 10: bare or wrapped, members that are not known, and some of the present ones missing."""
     message = {

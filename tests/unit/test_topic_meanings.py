@@ -199,7 +199,7 @@ _WRITTEN = [
 @pytest.mark.parametrize("topic", ["single_attestation", "attestation"])
 def test_votes_are_read_the_same_by_both_readers(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the quick reader takes, the other takes with the same value and key; what it does not, it leaves to it."""
-    written = [FLAT[topic], {"data": FLAT[topic]}]
+    written = [FLAT[topic], {"data": FLAT[topic]}, FLAT["single_attestation"]]
     for place in leaves(FLAT[topic]):
         written += [changed(FLAT[topic], place), *(changed(FLAT[topic], place, other) for other in _WRITTEN)]
     quick = 0

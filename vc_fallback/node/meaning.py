@@ -55,8 +55,10 @@ def _block(event: BlockEvent) -> Meaning:
     return event.slot, event.block
 
 
-def _attestation(event: AttestationEvent) -> Meaning:
+def _attestation(event: AttestationEvent | SingleAttestation) -> Meaning:
     """The vote and whose it is: another set of bits is another aggregate, though of the same vote."""
+    if isinstance(event, SingleAttestation):
+        return _single_attestation(event)
     return event.data.to_ssz(), event.aggregation_bits, event.committee_bits
 
 

@@ -193,10 +193,12 @@ def _parse(topic: str, kind: Any, data: str) -> TopicValue:  # noqa: ANN401 - a 
         value = None
     if not isinstance(value, dict):
         raise MalformedEvent(topic, "not a JSON object")
-    check = adapter(kind).validate_python
     problems: list[str] | None = None
     least = 0
     for shape in _shapes(topic, value):
+        # Grandine and Caplin had single attestations on either topic (grandine#687, erigon#18142).
+        single = kind is AttestationEvent and "attester_index" in shape.members
+        check = adapter(SingleAttestation if single else kind).validate_python
         try:
             return check(_completed(topic, shape, value, data))  # type: ignore[no-any-return]
         except ValueError as error:

@@ -112,20 +112,27 @@ def _bytes(text: str) -> bytes:
 # Not strict, it takes numbers in strings. Of what else that allows, bounds and `is_plain` leave nothing.
 _SINGLE = msgspec.json.Decoder(_Single, strict=False).decode
 _AGGREGATE = msgspec.json.Decoder(_Attestation, strict=False).decode
-_READERS: Mapping[str, tuple[Callable[[bytes], Any], Callable[[Any], Vote]]] = {
-    "single_attestation": (_SINGLE, _single),
-    "attestation": (_AGGREGATE, _attestation),
+_Reader = tuple[Callable[[bytes], Any], Callable[[Any], Vote]]
+_READERS: Mapping[str, tuple[_Reader, ...]] = {
+    "single_attestation": ((_SINGLE, _single),),
+    "attestation": ((_AGGREGATE, _attestation), (_SINGLE, _single)),
 }
 
 
 def read_vote(topic: str, data: str) -> Vote | None:
     """Read an event with a vote, if it is in the plainest form; else, and of other topics, return `None`."""
-    reader = _READERS.get(topic)
-    if reader is None:
+    readers = _READERS.get(topic)
+    if readers is None:
         return None
-    decode, check = reader
     try:
         body = data.encode()
-        return check(decode(body)) if is_plain(body) else None
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
+    if not is_plain(body):
+        return None
+    for decode, check in readers:
+        try:
+            return check(decode(body))
+        except (ValueError, RecursionError):
+            continue
+    return None

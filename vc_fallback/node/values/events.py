@@ -86,6 +86,8 @@ class BlockEvent:
 class AttestationEvent:
     """Of `attestation`: an aggregate, or before Electra also an attestation with one bit.
 
+    Some nodes have sent single attestations on that topic too: these are `SingleAttestation` there as well.
+
     :param committee_bits: `None` before Electra, where `data.index` is the committee.
     """
 
