@@ -65,6 +65,25 @@ def test_the_validator_client_of_the_readme_attests(backend: str, capsys: pytest
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_topics_of_the_readme_are_followed(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """T1: a block of each slot, once."""
+    names: dict[str, Any] = {}
+    exec(block("nodes.subscribe(").replace("anyio.run(main)", ""), names)  # noqa: S102 - our own text
+
+    async def for_a_moment() -> None:
+        async with simulated_devnet(2, slot_duration=0.2, clock=Clock()) as net:
+            names["URLS"][:] = net.urls
+            with anyio.move_on_after(2):
+                await names["main"]()
+
+    anyio.run(for_a_moment, backend=backend)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) >= 3
+    assert len(set(lines)) == len(lines)
+    assert all(re.match(r"block 127\.0\.0\.1:\d+ BlockEvent\(slot=\d+, ", line) for line in lines)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_the_scenario_of_the_readme_runs(backend: Literal["asyncio", "trio"]) -> None:
     """Simulated nodes do what the README says."""
     ran: list[str] = []
