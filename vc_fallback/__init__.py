@@ -178,6 +178,7 @@ if TYPE_CHECKING:
     from vc_fallback.observe.jsonl import JsonLines
     from vc_fallback.observe.log import FailureLog
     from vc_fallback.observe.plain import PlainLines
+    from vc_fallback.payloads import SlotPayload
     from vc_fallback.routing.broadcast_result import BroadcastResult, NotPublished, Outcome
     from vc_fallback.routing.calls.liveness import LivenessReport, LivenessUnknown
     from vc_fallback.routing.calls.measuring import HeadAware
@@ -376,6 +377,7 @@ __all__ = [
     "Slot",
     "SlotClock",
     "SlotHead",
+    "SlotPayload",
     "Sourced",
     "Started",
     "Status",
@@ -500,6 +502,7 @@ _HOMES = {
         "vc_fallback.observe.jsonl": "JsonLines",
         "vc_fallback.observe.log": "FailureLog",
         "vc_fallback.observe.plain": "PlainLines",
+        "vc_fallback.payloads": "SlotPayload",
         "vc_fallback.routing.broadcast_result": "BroadcastResult NotPublished Outcome",
         "vc_fallback.routing.calls.liveness": "LivenessReport LivenessUnknown",
         "vc_fallback.routing.calls.measuring": "HeadAware",

@@ -68,6 +68,11 @@ class ChainIdentity:
                 current = fork
         return current
 
+    def payload_apart(self, slot: Slot) -> bool | None:
+        """Whether the blocks of a slot have their payload apart, as from Gloas on; `None` where forks are unknown."""
+        fork = self.fork_at(self.epoch_of(Slot(max(0, slot))))
+        return None if fork is None else fork.name not in _BEFORE_GLOAS
+
     def epoch_of(self, slot: Slot) -> Epoch:
         """Return the epoch of a slot."""
         return Epoch(slot // self.slots_per_epoch)

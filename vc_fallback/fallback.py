@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
@@ -19,7 +20,7 @@ from vc_fallback.base.signals import (
     Observer,
     Signal,
 )
-from vc_fallback.base.types import Epoch, NodeId, Provenance, Role, Sourced
+from vc_fallback.base.types import Epoch, NodeId, Provenance, Role, Slot, Sourced
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidate, ListChange
 from vc_fallback.chain import SlotClock
@@ -31,6 +32,7 @@ from vc_fallback.node.caller import Outcomes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.routes import Route
 from vc_fallback.node.warm import warm
+from vc_fallback.payloads import AVAILABLE, Payloads, SlotPayload
 from vc_fallback.routing.ahead import Ahead
 from vc_fallback.routing.calls.attesting import AttestingCalls
 from vc_fallback.routing.calls.duties import DutyCalls
@@ -134,6 +136,7 @@ class BeaconNodeFallback(
         )
         self._chain = ChainOfHeads(self._heads)
         self._topics: TopicHub | None = None
+        self._payloads = Payloads(lambda: self.clock.now(), self._chain, lambda: self.subscribe(AVAILABLE))
 
     async def __aenter__(self) -> Self:
         await self._heads.__aenter__()
@@ -310,6 +313,37 @@ class BeaconNodeFallback(
             raises :exc:`TopicUnavailable` where nobody carries a topic.
         """
         return self._hub().subscribe(topics, buffer=buffer, on_full=on_full)
+
+    async def wait_for_payload(self, slot: Slot, deadline: float | None = None) -> SlotPayload | None:
+        """Wait until the payload of a slot's block is there to be attested to (Gloas); `None` at the deadline.
+
+        A node says so by the head's own status (`head_v2` with a full payload) or by `execution_payload_available`, to
+        which nodes are subscribed while someone waits (or expects payloads, see below); what comes first counts. The
+        block is the delivered chain's at that slot: a payload of another block there answers only once that one is the
+        head. Of a slot without a block there is none, and one that was there stays there.
+
+        Events from before the call are known where it was made within :meth:`expect_payloads`, which spares nodes a new
+        subscription in every slot, too.
+
+        :param deadline: in loop time; by default when the payload timeliness committee is to speak, 3/4 of the slot,
+            for until then it may say that it saw the payload.
+        :raises ValueError: for a slot before Gloas, whose blocks have their payload in them; and without a deadline
+            before the chain is known.
+        :raises WatchClosed: when the context is left before.
+        :raises RuntimeError: before the context is entered, and after it was left.
+        """
+        self._hub()
+        return await self._payloads.wait(slot, self._heads.latest, deadline)
+
+    def expect_payloads(self) -> AbstractAsyncContextManager[None]:
+        """Follow `execution_payload_available` over a block, for :meth:`wait_for_payload`::
+
+            async with nodes.expect_payloads():
+                seen = await nodes.wait_for_payload(slot)
+
+        :raises RuntimeError: when the block is entered before the context is, or after it was left.
+        """
+        return self._payloads.expect()
 
     def topic_statistics(self) -> Mapping[NodeId, TopicStatistics]:
         """Return counts of every node that was asked for topics other than the head's."""
