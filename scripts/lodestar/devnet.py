@@ -139,7 +139,7 @@ class Devnet:
             launch.start_node(self.directory, state, number, modules)
             launch.await_rest(self.directory, state, number, deadline)
             self._make_links(state, deadline)
-            self._await_following(state, number, deadline)
+            self._await_following(state, number, deadline, returned=True)
 
     def peer(self, one: int, other: int, *, timeout: float = 30.0) -> None:
         """Link two nodes again."""
@@ -229,6 +229,7 @@ class Devnet:
         deadline = time.monotonic() + timeout
         with self._working() as state:
             everyone = range(state.nodes + 1)
+            returned = False
             state.cut = set()
             state.save(self.directory)
             for number in everyone:
@@ -238,6 +239,7 @@ class Devnet:
                         processes.send(state.processes[node_name(number)], signal.SIGCONT)
                     case "dead":
                         launch.start_node(self.directory, state, number, modules)
+                        returned = True
                     case "running":
                         pass
             for number in everyone:
@@ -245,7 +247,7 @@ class Devnet:
             if not self.validators_running():
                 launch.start_validators(self.directory, state, [0], modules)
             self._make_links(state, deadline)
-            return self._settle(state, everyone, deadline)
+            return self._settle(state, everyone, deadline, returned=returned)
 
     def await_common_head(self, numbers: Sequence[int] | None = None, *, timeout: float = 60.0) -> Head:
         """Wait until the nodes given (all by default) report the same head, at most one slot old."""
@@ -322,18 +324,21 @@ class Devnet:
         state.save(self.directory)
         self._make_links(state, time.monotonic() + timeout)
 
-    def _await_following(self, state: State, number: int, deadline: float) -> None:
+    def _await_following(self, state: State, number: int, deadline: float, *, returned: bool = False) -> None:
         """Wait until a node has the head of the validators' node, unless another fault keeps it from that."""
         linked = (0, number) in links.wanted_links(state.nodes, state.cut)
         broken = launch.engine_file(self.directory, number).exists()
         if linked and not broken and self.validators_running():
-            self._settle(state, [0, number], deadline)
+            self._settle(state, [0, number], deadline, returned=returned)
 
-    def _settle(self, state: State, numbers: Sequence[int], deadline: float) -> Head:
-        """Wait for a common head, with new links for those of the nodes that do not follow."""
+    def _settle(self, state: State, numbers: Sequence[int], deadline: float, *, returned: bool = False) -> Head:
+        """Wait for a common head, with new links for those of the nodes that do not follow.
+
+        `returned` says that one of them was started just now, and has blocks to fetch.
+        """
         known: dict[int, int] = {}
         lost: dict[int, float] = {}
-        next_look, patience, caught_up = time.monotonic(), CATCH_UP_LIMIT, False
+        next_look, patience, caught_up = time.monotonic(), CATCH_UP_LIMIT, returned
         next_count = next_look
 
         def renew_links() -> None:

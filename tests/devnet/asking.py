@@ -80,6 +80,10 @@ class Asking:
         """Wait for the ends of so many whole slots."""
         await anyio.sleep(self.slots.start_of(Slot(self.slot + 1 + count)) - self.nodes.clock.now())
 
+    async def until_slot_is_over(self, slot: int) -> None:
+        """Wait for the end of a slot."""
+        await anyio.sleep(max(0.0, self.slots.start_of(Slot(slot + 1)) - self.nodes.clock.now()))
+
     async def until_active(self, number: int) -> None:
         """Wait until a node has the duties."""
         with anyio.fail_after(LIMIT):

@@ -132,7 +132,7 @@ def told(devnet: Devnet, fault: str, folder: Path) -> Story:
         tiers.wait("gate", since=story.shut, open=False, holder=tiers.id(LAST))
         if keeping is not None:
             story.liveness = portal.call(keeping.go_on)
-        portal.call(asked.pass_slots, ALONE)
+        portal.call(asked.until_slot_is_over, monitor.slot_at(story.broken) + ALONE)
         # How far a node is behind is known as long as two others agree on the tip.
         seen.update(symptoms(monitor, fault, story.broken))
         seen["over"] = monitor.wait_until_moved("failover", FIRST, WELL, since=story.broken)
