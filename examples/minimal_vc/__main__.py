@@ -11,7 +11,7 @@ import anyio
 
 import vc_fallback as vf
 from examples.minimal_vc.client import run
-from examples.minimal_vc.signing import Key, interop_key
+from examples.minimal_vc.keys import Key, interop_key
 from examples.minimal_vc.slashing_guard import GuardError, SlashingGuard
 
 

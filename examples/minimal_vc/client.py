@@ -10,7 +10,8 @@ import anyio
 import vc_fallback as vf
 from examples.minimal_vc import attesting, proposing, syncing
 from examples.minimal_vc.duties import Known
-from examples.minimal_vc.signing import Key, Signer
+from examples.minimal_vc.keys import Key
+from examples.minimal_vc.signing import Signer
 from examples.minimal_vc.slashing_guard import SlashingGuard
 from examples.minimal_vc.turn import Turn
 

@@ -1,19 +1,18 @@
-"""Keys, and what is signed with them: the guard goes before whatever may be slashable."""
+"""Signatures and what they are of; the guard goes before whatever may be slashable."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
 
 import anyio.lowlevel
-import milagro_bls_binding as bls
 from anyio import to_thread
 
 import vc_fallback as vf
 from examples.minimal_vc.containers import FORK_DATA, SIGNING_DATA, root
+from examples.minimal_vc.keys import Key
 from examples.minimal_vc.slashing_guard import SlashingGuard
 
-CURVE_ORDER = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
 AGGREGATORS = 16
 """How many are wanted in a committee or subcommittee (consensus specification, honest validator)."""
 
@@ -24,21 +23,6 @@ class Domain(IntEnum):
     PROPOSER, ATTESTER, RANDAO = 0, 1, 2
     SELECTION, AGGREGATE = 5, 6
     SYNC, SYNC_SELECTION, CONTRIBUTION = 7, 8, 9
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A private key of 32 bytes, which is never shown, and its public key of 48."""
-
-    secret: bytes = field(repr=False)
-    pubkey: bytes
-
-
-def interop_key(number: int) -> Key:
-    """Return a key of the devnets of all clients: sha256 of its number. It is worth nothing anywhere else."""
-    digest = sha256(number.to_bytes(32, "little")).digest()
-    secret = (int.from_bytes(digest, "little") % CURVE_ORDER).to_bytes(32, "big")
-    return Key(secret, bytes(bls.SkToPk(secret)))
 
 
 def signing_root(chain: vf.ChainIdentity, domain: Domain, epoch: vf.Epoch, signed: vf.Root) -> vf.Root:
@@ -83,4 +67,4 @@ class Signer:
     async def _sign(self, validator: int, domain: Domain, epoch: vf.Epoch, signed: vf.Root) -> bytes:
         # A signature stops the whole program for 2 ms, from a thread too: others have their turn before each.
         await anyio.lowlevel.checkpoint()
-        return bytes(bls.Sign(self.keys[validator].secret, signing_root(self.chain, domain, epoch, signed)))
+        return self.keys[validator].sign(signing_root(self.chain, domain, epoch, signed))
