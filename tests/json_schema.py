@@ -66,6 +66,7 @@ _TIER = _one_of({"primary", "fallback"})
 _SOURCE = _one_of({"stream", "poll"})
 _NODES = _list_of(_text)
 
+_BLOCK = _object({"slot": _whole, "block": _root})
 _ROOTS = _list_of(_object({"block": _root, "nodes": _NODES}))
 
 LINES: dict[str, dict[str, Check]] = {
@@ -112,6 +113,22 @@ LINES: dict[str, dict[str, Check]] = {
         "retry_in": _or_null(_number),
     },
     "held": {**_TIMES, "node": _text, "slot": _whole, "block": _root},
+    "reorg": {
+        **_RECEIVED,
+        "node": _text,
+        "generation": _count,
+        "old": _BLOCK,
+        "new": _BLOCK,
+        "epoch": _count,
+        "depth": _or_null(_count),
+        "crosses_epoch": _or_null(_flag),
+        "changed_roots": _list_of(_object({"epoch": _count, "old": _root, "new": _root})),
+        "touches_current_duties": _or_null(_flag),
+        "touches_next_duties": _or_null(_flag),
+        "evidence": _one_of({"reported", "slot", "parents"}),
+        "reported_by": _NODES,
+        "nodes": _NODES,
+    },
     "gate": {**_TIMES, "open": _flag, "holder": _or_null(_text), "reason": _text},
     "health": {
         **_TIMES,

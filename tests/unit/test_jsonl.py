@@ -20,6 +20,7 @@ from vc_fallback.base.health_signals import (
     HealthChanged,
 )
 from vc_fallback.base.signals import (
+    ChainReorged,
     DependentRootChanged,
     GateChanged,
     GenerationChanged,
@@ -28,13 +29,15 @@ from vc_fallback.base.signals import (
     HeadOutcome,
     NodeHeadSeen,
     NodeQuarantined,
+    ReorgEvidence,
+    RootChange,
     Signal,
     Started,
     StreamChanged,
     StreamReason,
     StreamState,
 )
-from vc_fallback.base.types import Epoch, HeadSource, NodeId, PayloadStatus, Root, Slot, Tier
+from vc_fallback.base.types import BlockRef, Epoch, HeadSource, NodeId, PayloadStatus, Root, Slot, Tier
 from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.decide.gate import gate
 from vc_fallback.decide.ledger import Ledger, NodeFacts, NodeHead, StreamFacts
@@ -44,6 +47,7 @@ from vc_fallback.times import StreamTimes
 
 A, B = NodeId("a"), NodeId("b")
 ROOT = Root(bytes.fromhex("AB" * 32))
+OTHER = Root(bytes.fromhex("CD" * 32))
 UNIX = 1_700_000_000.0
 """Unix time minus loop time in these tests."""
 
@@ -189,6 +193,48 @@ def test_a_head_that_is_held_back_has_a_line() -> None:
     """C5."""
     (line,) = Lines().of(HeadHeld(4.0, B, Slot(9), ROOT))
     assert line == {"type": "held", "time": UNIX + 4, "node": "b", "slot": 9, "block": "0x" + "ab" * 32}
+
+
+REORG = ChainReorged(
+    4.0,
+    node_id=A,
+    generation=2,
+    received=3.5,
+    old=BlockRef(Slot(9), ROOT),
+    new=BlockRef(Slot(8), OTHER),
+    epoch=Epoch(0),
+    depth=None,
+    crosses_epoch=True,
+    changed_roots=(RootChange(Epoch(1), ROOT, OTHER),),
+    touches_current_duties=False,
+    touches_next_duties=None,
+    evidence=ReorgEvidence.SLOT,
+    reported_by=(),
+    nodes=(A, B),
+)
+
+
+def test_a_reorg_has_a_line() -> None:
+    """C11: what is not known is null."""
+    (line,) = Lines().of(REORG)
+    assert line == {
+        "type": "reorg",
+        "time": UNIX + 4,
+        "received": UNIX + 3.5,
+        "node": "a",
+        "generation": 2,
+        "old": {"slot": 9, "block": "0x" + "ab" * 32},
+        "new": {"slot": 8, "block": "0x" + "cd" * 32},
+        "epoch": 0,
+        "depth": None,
+        "crosses_epoch": True,
+        "changed_roots": [{"epoch": 1, "old": "0x" + "ab" * 32, "new": "0x" + "cd" * 32}],
+        "touches_current_duties": False,
+        "touches_next_duties": None,
+        "evidence": "slot",
+        "reported_by": [],
+        "nodes": ["a", "b"],
+    }
 
 
 def test_the_gate_has_a_holder_while_it_is_closed_and_a_reason_always() -> None:
@@ -412,7 +458,7 @@ def test_every_line_fits_the_schema_used_by_the_tests_of_the_command() -> None:
     )
     lines.of(*(seen(outcome=outcome) for outcome in HeadOutcome))
     lines.of(*(stream(state, reason) for state in StreamState for reason in StreamReason))
-    lines.of(GenerationChanged(3.0, 2, (A,), (B,), (), ()))
+    lines.of(GenerationChanged(3.0, 2, (A,), (B,), (), ()), REORG, replace(REORG, depth=3, reported_by=(A,)))
     lines.of(HeadHeld(4.0, B, Slot(9), ROOT), GateChanged(5.0, False, A, "held"), GateChanged(6.0, True, None, ""))
     lines.of(
         *(replace(HEALTH, state=state, reason=reason) for state in HealthState for reason in HealthReason),

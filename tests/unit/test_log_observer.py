@@ -5,18 +5,20 @@ import logging
 import pytest
 
 from vc_fallback.base.signals import (
+    ChainReorged,
     DependentRootChanged,
     GateChanged,
     GenerationChanged,
     HeadOutcome,
     NodeHeadSeen,
     NodeQuarantined,
+    ReorgEvidence,
     Started,
     StreamChanged,
     StreamReason,
     StreamState,
 )
-from vc_fallback.base.types import Epoch, HeadSource, NodeId, Root, Slot, Tier
+from vc_fallback.base.types import BlockRef, Epoch, HeadSource, NodeId, Root, Slot, Tier
 from vc_fallback.observe.log import FailureLog
 
 A = NodeId("a:1")
@@ -151,6 +153,31 @@ def test_a_gate_that_opens_is_a_warning_and_one_that_closes_is_not(log: Log) -> 
         (logging.INFO, "tier gate closed, held by a:1"),
         (logging.WARNING, "tier gate open, heads of fallbacks are delivered: a:1: stream stalled"),
     ]
+
+
+def test_a_reorg_is_info(log: Log) -> None:
+    """C11."""
+    log.observer(
+        ChainReorged(
+            1.0,
+            node_id=A,
+            generation=1,
+            received=1.0,
+            old=BlockRef(Slot(9), Root(bytes(32))),
+            new=BlockRef(Slot(8), Root(b"\x01" * 32)),
+            epoch=Epoch(0),
+            depth=2,
+            crosses_epoch=None,
+            changed_roots=(),
+            touches_current_duties=None,
+            touches_next_duties=None,
+            evidence=ReorgEvidence.REPORTED,
+            reported_by=(A,),
+            nodes=(A,),
+        )
+    )
+    text = f"reorg: slot 9 0x{'00' * 32} left for slot 8 0x{'01' * 32}, depth 2, reported by {A}"
+    assert log.records() == [(logging.INFO, text)]
 
 
 def test_a_changed_dependent_root_is_info(log: Log) -> None:

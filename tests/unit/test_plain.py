@@ -1,5 +1,6 @@
 """Plain lines show a person what matters, one line each, and keep quiet about the rest."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from vc_fallback.base.health_signals import (
     FinalityDiffers,
 )
 from vc_fallback.base.signals import (
+    ChainReorged,
     DependentRootChanged,
     GateChanged,
     GenerationChanged,
@@ -20,13 +22,14 @@ from vc_fallback.base.signals import (
     HeadOutcome,
     NodeHeadSeen,
     NodeQuarantined,
+    ReorgEvidence,
     Signal,
     Started,
     StreamChanged,
     StreamReason,
     StreamState,
 )
-from vc_fallback.base.types import Epoch, HeadSource, NodeId, PayloadStatus, Root, Slot, Tier
+from vc_fallback.base.types import BlockRef, Epoch, HeadSource, NodeId, PayloadStatus, Root, Slot, Tier
 from vc_fallback.observe.plain import PlainLines
 
 A, B = NodeId("a:1"), NodeId("b:1")
@@ -176,6 +179,36 @@ def test_a_changed_dependent_root_is_one_line() -> None:
     """C11."""
     (line,) = Lines().of(DependentRootChanged(1.0, Epoch(3), ROOT, Root(bytes.fromhex("CD" * 32)), (A, B)))
     assert line == "12:00:01.000  roots   epoch 3  0xabababab… became 0xcdcdcdcd…  shown by a:1, b:1"
+
+
+def test_a_reorg_is_one_line() -> None:
+    """C11: what is not known is not in it."""
+    reorg = ChainReorged(
+        1.0,
+        node_id=A,
+        generation=1,
+        received=1.0,
+        old=BlockRef(Slot(9), ROOT),
+        new=BlockRef(Slot(9), Root(bytes.fromhex("CD" * 32))),
+        epoch=Epoch(0),
+        depth=2,
+        crosses_epoch=True,
+        changed_roots=(),
+        touches_current_duties=True,
+        touches_next_duties=True,
+        evidence=ReorgEvidence.REPORTED,
+        reported_by=(A, B),
+        nodes=(A, B),
+    )
+    unknown = replace(reorg, depth=None, crosses_epoch=None, touches_current_duties=None, reported_by=())
+    untouched = replace(reorg, crosses_epoch=False, touches_current_duties=False, touches_next_duties=None)
+    blocks = "slot 9 0xabababab… left for slot 9 0xcdcdcdcd…"
+    all_of_it = "depth 2, crosses an epoch, touches duties of the present and the next epoch"
+    assert Lines().of(reorg, unknown, untouched) == [
+        f"12:00:01.000  reorg   {blocks}, {all_of_it}, reported by a:1, b:1",
+        f"12:00:01.000  reorg   {blocks}, touches duties of the next epoch, reported by no node",
+        f"12:00:01.000  reorg   {blocks}, depth 2, reported by a:1, b:1",
+    ]
 
 
 def test_the_turns_of_a_nodes_health_have_a_line_each_with_the_reason() -> None:

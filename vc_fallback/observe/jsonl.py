@@ -13,6 +13,7 @@ from vc_fallback.base.health_signals import (
     HealthChanged,
 )
 from vc_fallback.base.signals import (
+    ChainReorged,
     GateChanged,
     GenerationChanged,
     HeadDelivered,
@@ -22,7 +23,7 @@ from vc_fallback.base.signals import (
     Started,
     StreamChanged,
 )
-from vc_fallback.base.types import NodeId, Root, root_hex
+from vc_fallback.base.types import BlockRef, NodeId, Root, root_hex
 from vc_fallback.observe.counts import Counts
 from vc_fallback.observe.rank_moves import RankMoves
 from vc_fallback.observe.words import shown
@@ -60,6 +61,8 @@ class JsonLines:
                 self._line("generation", signal.at, None, _generation(signal))
             case HeadHeld():
                 self._line("held", signal.at, None, _held(signal))
+            case ChainReorged():
+                self._line("reorg", signal.at, signal.received, _reorg(signal))
             case GateChanged():
                 self._line("gate", signal.at, None, _gate(signal))
             case Started():
@@ -171,6 +174,31 @@ def _generation(signal: GenerationChanged) -> dict[str, Any]:
 
 def _held(signal: HeadHeld) -> dict[str, Any]:
     return {"node": signal.node_id, "slot": signal.slot, "block": root_hex(signal.root)}
+
+
+def _reorg(signal: ChainReorged) -> dict[str, Any]:
+    return {
+        "node": signal.node_id,
+        "generation": signal.generation,
+        "old": _block(signal.old),
+        "new": _block(signal.new),
+        "epoch": signal.epoch,
+        "depth": signal.depth,
+        "crosses_epoch": signal.crosses_epoch,
+        "changed_roots": [
+            {"epoch": change.epoch, "old": root_hex(change.old), "new": root_hex(change.new)}
+            for change in signal.changed_roots
+        ],
+        "touches_current_duties": signal.touches_current_duties,
+        "touches_next_duties": signal.touches_next_duties,
+        "evidence": signal.evidence,
+        "reported_by": list(signal.reported_by),
+        "nodes": list(signal.nodes),
+    }
+
+
+def _block(block: BlockRef) -> dict[str, Any]:
+    return {"slot": block.slot, "block": root_hex(block.root)}
 
 
 def _gate(signal: GateChanged) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from vc_fallback.base.health_signals import (
     HealthChanged,
 )
 from vc_fallback.base.signals import (
+    ChainReorged,
     DependentRootChanged,
     GateChanged,
     GenerationChanged,
@@ -38,6 +39,7 @@ from vc_fallback.observe.health_text import (
     moved_text,
     news_text,
 )
+from vc_fallback.observe.reorg_text import reorg_text
 from vc_fallback.observe.words import shown
 
 logger = logging.getLogger(__name__)
@@ -103,6 +105,8 @@ class FailureLog:
                     root_hex(signal.new),
                     ", ".join(signal.nodes),
                 )
+            case ChainReorged():
+                logger.info("reorg: %s", reorg_text(signal, root_hex))
             case Started():
                 if signal.genesis_time is None:
                     logger.info("following %d nodes, their chain is not known yet", len(signal.nodes))

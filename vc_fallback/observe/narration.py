@@ -12,6 +12,7 @@ from vc_fallback.base.health_signals import (
     HealthChanged,
 )
 from vc_fallback.base.signals import (
+    ChainReorged,
     DependentRootChanged,
     GateChanged,
     GenerationChanged,
@@ -35,6 +36,7 @@ from vc_fallback.observe.health_text import (
     moved_text,
     news_text,
 )
+from vc_fallback.observe.reorg_text import reorg_text
 from vc_fallback.observe.words import shown
 
 _WORTH_A_LINE = frozenset(
@@ -80,6 +82,8 @@ class Narration:
                 return "chain", f"{signal.node_id}  {what}"
             case DependentRootChanged():
                 return "roots", _dependent_root(signal)
+            case ChainReorged():
+                return "reorg", reorg_text(signal, _cut)
             case Started():
                 return "start", self._start(signal)
             case HealthChanged() if news:
