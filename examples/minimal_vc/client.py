@@ -21,12 +21,20 @@ async def run(
 ) -> None:
     """Do all duties of the validators that have these keys, until this is cancelled; `write` is given JSON lines."""
     await nodes.wait_ready()
-    slots, by_pubkey = nodes.slots, {key.pubkey: key for key in keys}
-    assert slots is not None  # noqa: S101 - nodes that are ready are on a chain
+    by_pubkey = {key.pubkey: key for key in keys}
     listed = (await nodes.validators("head", by_pubkey)).value.data
     ours = {one.index: by_pubkey[one.validator.pubkey] for one in listed}
-    turn_of = partial(Turn, nodes, slots, Signer(slots.chain, ours, guard), write)
-    ahead = slots.chain.slots_per_epoch // 2
+
+    def turn_of(slot: int) -> Turn:
+        slots = nodes.slots
+        assert slots is not None  # noqa: S101 - nodes that are ready are on a chain
+        return Turn(nodes, slots, Signer(slots.chain, ours, guard), write, vf.Slot(slot))
+
+    def now() -> Turn:
+        first = turn_of(0)
+        return turn_of(max(0, first.slots.slot_at(nodes.clock.now())))
+
+    ahead = now().slots.chain.slots_per_epoch // 2
     attesters, members = Known(partial(attesting.duties, ours), ahead), Known(partial(syncing.duties, ours), ahead)
     proposers = Known(partial(proposing.duties, ours), 0)
 
@@ -39,22 +47,19 @@ async def run(
         committee = attrgetter("committee_index")
         due = sorted((duty for duty in await attesters.at(turn, turn.slot) if duty.slot == turn.slot), key=committee)
         async with anyio.create_task_group() as committees:
-            for _, members_of_it in groupby(due, committee):
-                committees.start_soon(attesting.attest, turn, [*members_of_it])
+            for _, of_it in groupby(due, committee):
+                committees.start_soon(attesting.attest, turn, [*of_it])
 
     async def sign_head(turn: Turn) -> None:
         # What is signed at a slot goes into the next block, and is by the committee of that one's epoch.
         await syncing.sign_head(turn, await members.at(turn, vf.Slot(turn.slot + 1)))
 
-    def now() -> Turn:
-        return turn_of(vf.Slot(max(0, slots.slot_at(nodes.clock.now()))))
-
     async with anyio.create_task_group() as tasks:
         for known in (attesters, members, proposers):
             tasks.start_soon(known.keep, now)
-        slot = now().slot
+        turn = now()
         while True:
-            slot = vf.Slot(max(slot + 1, now().slot))
-            await anyio.sleep_until(slots.start_of(slot))
+            turn = turn_of(max(turn.slot + 1, now().slot))
+            await anyio.sleep_until(turn.slots.start_of(turn.slot))
             for duty in (propose, attest, sign_head):
-                tasks.start_soon(duty, turn_of(slot))
+                tasks.start_soon(duty, turn)
