@@ -6,12 +6,17 @@ import anyio
 import pytest
 
 from tests.acceptance.facade import VERSION, A, B, C, D, during, holding, listed, moved
-from vc_fallback.base.types import NodeId, Role, Slot
+from vc_fallback.base.types import NodeId, Role, Root, Slot
 from vc_fallback.fallback import BeaconNodeFallback
 from vc_fallback.node.failures import Closed
-from vc_fallback.testing import Delay, simulated_devnet
+from vc_fallback.node.values.encodings import Encodings
+from vc_fallback.routing.broadcast_result import NotPublished
+from vc_fallback.testing import Answer, Delay, simulated_devnet
 
 pytestmark = pytest.mark.anyio
+
+AGGREGATE = "/eth/v2/validator/aggregate_attestation"
+ATTESTATIONS = "/eth/v2/beacon/pool/attestations"
 
 
 async def attestation_data(nodes: BeaconNodeFallback, slot: Slot) -> object:
@@ -125,3 +130,43 @@ async def test_ten_changes_in_a_second_lose_no_call(turn: int) -> None:
         assert held.calls.status().generation == 42
         assert await held.version()
         assert sum(len([record for record in node.opens if record.closed is None]) for node in net) == 4
+
+
+async def test_a_second_change_is_followed_as_the_first() -> None:
+    """Scenario 48: one node of each list fails and the other leaves; who comes last has what is asked for."""
+    async with simulated_devnet(5) as net, holding(net, listed=net.nodes[:2]) as held:
+        await held.until(130.7)
+        first, second, third, fourth, last = net
+        for node in (first, third):
+            node.answer(AGGREGATE, 500, '{"code": 500, "message": "no"}')
+        for node in (second, fourth):
+            node.hang(AGGREGATE)
+        last.inject(AGGREGATE, Answer(200, '{"version": "fulu", "data": {"aggregation_bits": "0x0301"}}'))
+
+        async def change() -> None:
+            await anyio.sleep(0.2)
+            held.calls.update_candidates(listed(first, third, fourth))
+            await anyio.sleep(0.4)
+            held.calls.update_candidates(listed(first, last))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(change)
+            answer = await held.calls.aggregate_attestation(Slot(130), Root(bytes(32)), 0)
+        assert answer.node_id == last.name
+        await held.assert_idle()
+
+
+async def test_what_was_sent_is_told_where_others_come_too_late() -> None:
+    """Rule 8: at the end one node has it and is silent, one has left, one has come: it was not "no node was asked"."""
+    async with simulated_devnet(3) as net, holding(net, listed=net.nodes[:2]) as held:
+        await held.until(130.2)
+        for node in net.nodes[:2]:
+            node.hang(ATTESTATIONS)
+        end = anyio.current_time() + 1.0
+        error = await during(
+            lambda: held.calls.publish_attestations([Encodings(json=b"{}")], "fulu", deadline=end),
+            lambda: held.calls.update_candidates(listed(net[0], net[2])),
+        )
+        assert isinstance(error, NotPublished)
+        assert (error.result.pending, error.result.failed) == ((A,), (B,))
+        assert held.asked(net[2], ATTESTATIONS) == 0

@@ -49,7 +49,8 @@ class Joining:
         """
         news = self._desk.news.watcher()
         with anyio.CancelScope(deadline=end):
-            while True:
+            # Who comes at the end is not asked any more; what the others said, or may still say, is the answer.
+            while self._desk.clock.now() < end:
                 found = self._desk.planner.plan(self._role, self._prefer) if self.changed else None
                 if found is not None and any(node_id not in asked for node_id in found.nodes):
                     self._generation = self._desk.candidates.generation

@@ -301,11 +301,10 @@ class Requests:
                     what=what,
                 )
             except AllNodesFailed as error:
-                asked |= {node_id for node_id, failed in error.errors.items() if not isinstance(failed, Closed)}
-                if len(asked) == len(error.attempts):
-                    raise
-                # Some have left the list: their place may be taken by others.
-                others = await joining.others(asked, end)
+                closed = {node_id for node_id, failed in error.errors.items() if isinstance(failed, Closed)}
+                asked |= {attempt.node_id for attempt in error.attempts} - closed
+                # Where some have left the list, their place may be taken by others.
+                others = await joining.others(asked, end) if closed else None
                 if others is None:
                     raise
                 plan = others
