@@ -52,6 +52,8 @@ class Turn:
 
     async def publish(self, duty: str, signed: Mapping[int, vf.Encodings], node_id: str, call: Publish) -> None:
         """Publish what validators have signed, and tell what became of it; `node_id` gave what they signed."""
+        if not signed:
+            return
         with self.attempt(duty, signed):
             result = await call([*signed.values()])
             for number, (validator, outcome) in enumerate(zip(signed, result.by_item, strict=True)):
