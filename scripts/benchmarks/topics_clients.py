@@ -77,8 +77,9 @@ def measure(client: str, plan: Plan) -> Found:
 
 async def _watch(serving: Serving, found: Found) -> None:
     """Wait for the end, and note what the process took."""
-    begin = await serving.begun()
+    # Garbage of the beginning is none of what is measured.
     gc.collect()
+    begin = await serving.begun()
     found.memory.append(_resident())
     spent = time.process_time()
     for slot in range(serving.plan.slots):
