@@ -196,7 +196,7 @@ _WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize("topic", ["single_attestation", "attestation"])
+@pytest.mark.parametrize("topic", ["single_attestation", "attestation", "attester_slashing"])
 def test_votes_are_read_the_same_by_both_readers(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the quick reader takes, the other takes with the same value and key; what it does not, it leaves to it."""
     written = [FLAT[topic], {"data": FLAT[topic]}, FLAT["single_attestation"]]

@@ -20,7 +20,6 @@ from vc_fallback.node.values.events import (
     DataColumnSidecarEvent,
     FastConfirmationEvent,
     FinalizedCheckpointEvent,
-    IndexedAttestation,
     LightClientFinalityUpdate,
     LightClientOptimisticUpdate,
     PayloadAttributesEvent,
@@ -79,7 +78,13 @@ def _proposer_slashing(slashing: ProposerSlashing) -> Meaning:
 
 def _attester_slashing(slashing: AttesterSlashing) -> Meaning:
     """The two votes with their voters, in either order: another slashing may catch others."""
-    return tuple(sorted((_indexed(slashing.attestation_1), _indexed(slashing.attestation_2))))
+    one, two = slashing.attestation_1, slashing.attestation_2
+    return slashing_meaning((one.data.to_ssz(), one.attesting_indices), (two.data.to_ssz(), two.attesting_indices))
+
+
+def slashing_meaning(one: tuple[bytes, list[int]], two: tuple[bytes, list[int]]) -> Meaning:
+    """Return the meaning of a slashing of which either attestation is given by its data's serialisation and indices."""
+    return (one, two) if one <= two else (two, one)
 
 
 def _credentials(signed: SignedBLSToExecutionChange) -> Meaning:
@@ -160,10 +165,6 @@ def _preferences(signed: SignedProposerPreferences) -> Meaning:
 
 def _header(header: BeaconBlockHeader) -> Meaning:
     return header.slot, header.proposer_index, header.parent_root, header.state_root, header.body_root
-
-
-def _indexed(attestation: IndexedAttestation) -> Meaning:
-    return attestation.data.to_ssz(), attestation.attesting_indices
 
 
 MEANINGS: Mapping[str, Callable[[Any], Meaning]] = {

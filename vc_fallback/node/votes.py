@@ -1,4 +1,6 @@
-"""Attestations, whose events come by the ten thousand in a slot: read by msgspec, made into values when asked for.
+"""Attestations, whose events come by the ten thousand in a slot, and slashings of as many attesters (case 14).
+
+They are read by msgspec, and made into values when asked for.
 
 As with rows (`vc_fallback.node.values.rows`) only the plainest form is read so: flat, numbers below 2^63, no members
 but those that are known. All of it is checked as strictly as elsewhere, in half the time; and of two in three, which
@@ -12,9 +14,15 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from vc_fallback.node.meaning import pack
+from vc_fallback.node.meaning import pack, slashing_meaning
 from vc_fallback.node.values.attestation import DATA_LAYOUT, AttestationData, SingleAttestation
-from vc_fallback.node.values.events import MOST_BITS, AttestationEvent, committees
+from vc_fallback.node.values.events import (
+    MOST_BITS,
+    AttestationEvent,
+    AttesterSlashing,
+    IndexedAttestation,
+    committees,
+)
 from vc_fallback.node.values.fields import made
 from vc_fallback.node.values.rows import is_plain
 
@@ -33,7 +41,7 @@ class Vote(NamedTuple):
     """
 
     key: bytes
-    make: Callable[[], AttestationEvent | SingleAttestation]
+    make: Callable[[], AttestationEvent | SingleAttestation | AttesterSlashing]
 
 
 class _Checkpoint(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -63,6 +71,17 @@ class _Attestation(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=
     committee_bits: _CommitteeBits | None = None
 
 
+class _Indexed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    attesting_indices: list[_Number]
+    data: _Data
+    signature: _Signature
+
+
+class _Slashing(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    attestation_1: _Indexed
+    attestation_2: _Indexed
+
+
 def _single(found: _Single) -> Vote:
     data, signature = _checked(found.data, found.signature)
     committee, attester = found.committee_index, found.attester_index
@@ -84,6 +103,19 @@ def _attestation(found: _Attestation) -> Vote:
         return made(AttestationEvent, bits, _data(data), signature, committee_bits)  # type: ignore[no-any-return]
 
     return Vote(pack((data, bits, committee_bits)), make)
+
+
+def _slashing(found: _Slashing) -> Vote:
+    both = [
+        (*_checked(one.data, one.signature), one.attesting_indices)
+        for one in (found.attestation_1, found.attestation_2)
+    ]
+
+    def make() -> AttesterSlashing:
+        votes = [made(IndexedAttestation, indices, _data(data), signature) for data, signature, indices in both]
+        return made(AttesterSlashing, *votes)  # type: ignore[no-any-return]
+
+    return Vote(pack(slashing_meaning(*((data, indices) for data, _, indices in both))), make)
 
 
 @lru_cache(maxsize=256)
@@ -111,10 +143,12 @@ def _bytes(text: str) -> bytes:
 
 # Not strict, it takes numbers in strings. Of what else that allows, bounds and `is_plain` leave nothing.
 _SINGLE = msgspec.json.Decoder(_Single, strict=False).decode
+_SLASHINGS = msgspec.json.Decoder(_Slashing, strict=False).decode
 _AGGREGATE = msgspec.json.Decoder(_Attestation, strict=False).decode
 _Reader = tuple[Callable[[bytes], Any], Callable[[Any], Vote]]
 _READERS: Mapping[str, tuple[_Reader, ...]] = {
     "single_attestation": ((_SINGLE, _single),),
+    "attester_slashing": ((_SLASHINGS, _slashing),),
     "attestation": ((_AGGREGATE, _attestation), (_SINGLE, _single)),
 }
 
