@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 SLOTS_PER_EPOCH = 8
@@ -52,6 +53,7 @@ class SlotRecord:
 
     :ivar block: whether the chain has its block.
     :ivar shown: seconds into the slot at which the network had that block as its head, where it ever had.
+    :ivar headless: whether the network had no block of the slot's epoch when attestations were due.
     :ivar included: for each attester the slot of the block that took the attestation up first.
     :ivar followed: the slot of the first block after this slot, if there is one within the time for inclusion.
     :ivar wrong_head: attesters whose vote is for another block than the chain's newest in that slot.
@@ -64,6 +66,7 @@ class SlotRecord:
     shown: float | None
     attesters: list[int]
     followed: int | None
+    headless: bool
     included: dict[int, int] = field(default_factory=dict)
     wrong_head: list[int] = field(default_factory=list)
     wrong_target: list[int] = field(default_factory=list)
@@ -136,7 +139,11 @@ def parse_committees(answer: Mapping[str, Any]) -> dict[int, list[list[int]]]:
 
 
 def judge(
-    blocks: Iterable[Block], duties: Iterable[EpochDuties], shown: Mapping[str, float], slots: range
+    blocks: Iterable[Block],
+    duties: Iterable[EpochDuties],
+    shown: Mapping[str, float],
+    slots: range,
+    slot_duration: float = 2,
 ) -> list[SlotRecord]:
     """Hold what was due in these slots against the blocks, which go on for an epoch after the last slot.
 
@@ -156,6 +163,11 @@ def judge(
             shown=shown.get(block.root) if block else None,
             attesters=[validator for committee in epoch.committees[slot] for validator in committee],
             followed=next(later, None),
+            headless=not any(
+                shown.get(by_slot[other].root, inf) <= (slot - other + ATTESTATION_DUE) * slot_duration
+                for other in range(slot - slot % SLOTS_PER_EPOCH, slot + 1)
+                if other in by_slot
+            ),
         )
         if slot + 1 in by_slot:
             bits = by_slot[slot + 1].sync_bits

@@ -43,7 +43,16 @@ class Tally:
         self.sync_bits += record.sync_due
         self.sync_missed += record.sync_missed
         self.excused_blocks += not record.block and not live
-        self.excused += len(record.missed) if not live or record.followed is None else 0
+        self.excused += len(record.missed) if is_excused(record, live=live) else 0
+
+
+def is_excused(record: SlotRecord, *, live: bool) -> bool:
+    """Whether no node could have carried a slot's attestations.
+
+    No node was live in it; or no block followed in which they could be; or the network had no block of their epoch when
+    they were due. Lodestar 1.5.1 puts no vote into a block whose head is from an earlier epoch than its target.
+    """
+    return not live or record.followed is None or record.headless
 
 
 def is_late(record: SlotRecord, duration: float) -> bool:
@@ -82,7 +91,7 @@ def figures(recording: Recording) -> Figures:
     """
     found = Figures(by_fault=[(held, Tally()) for held in recording.faults])
     slots = range(recording.first, recording.last + 1)
-    for record in judge(recording.blocks, recording.duties, recording.shown, slots):
+    for record in judge(recording.blocks, recording.duties, recording.shown, slots, recording.slot_duration):
         begun = [row for row in found.by_fault if int(row[0].broken) <= record.slot]
         live = live_nodes(recording, record.slot)
         for tally in (found.total, begun[-1][1] if begun else found.before):

@@ -81,8 +81,8 @@ def _end_with_input() -> None:
 def main(job: Job, file: Path) -> int:
     """The process of one campaign; its recording goes into a file."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Thread(target=_end_with_input, daemon=True).start()
     try:
+        threading.Thread(target=_end_with_input, daemon=True).start()
         with tempfile.TemporaryDirectory(prefix="devnet-") as folder:
             recording = campaign(
                 *(job.client, job.faults, job.slots, Path(folder) / "nodes"),

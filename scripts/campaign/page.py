@@ -50,8 +50,10 @@ MEANING = (
     "node was live in a slot if no fault held it in any part of the slot, from the moment it was broken until it "
     "followed the chain again, and if it said in the first third of the slot what its head was and that it was "
     "verified. A block or an attestation is in brackets only if no node was live in its slot, or, an attestation, if "
-    f"no block came in the {SLOTS_PER_EPOCH} slots after it. Everything else that is missing a live node could have "
-    "carried. A fault has the slots from the one it begins in up to the next fault."
+    f"no block came in the {SLOTS_PER_EPOCH} slots after it, or if the network had no block of its epoch when it was "
+    "due: Lodestar 1.5.1 puts no vote into a block whose head is from an earlier epoch than its target. Everything "
+    "else that is missing a live node could have carried. A fault has the slots from the one it begins in up to the "
+    "next fault."
 )
 
 

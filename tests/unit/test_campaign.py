@@ -153,6 +153,15 @@ def test_a_vote_that_no_block_followed_is_excused() -> None:
     assert (found.total.blocks_missed, found.total.excused_blocks) == (6, 0)
 
 
+def test_a_vote_without_a_block_of_its_epoch_is_excused() -> None:
+    """Lodestar puts it into no block; a vote that comes later in the epoch is not excused by that."""
+    run = recording(chain(block(17), block(18, vote(17)), block(19), block(20, vote(19))))
+    run.shown[root(16)] = 0.7
+    found = figures(run)
+    assert [loss.record.slot for loss in found.losses if loss.record.missed] == [16, 18]
+    assert (found.total.missed, found.total.excused, found.total.blocks_late) == (2, 1, 1)
+
+
 def test_each_fault_has_the_slots_up_to_the_next_one() -> None:
     faults = [Held(Fault("frozen", 2, start), start, start + 1, start + 2) for start in (18.9, 21.1)]
     found = figures(recording(chain(without=[20, 22, 23]), faults))
