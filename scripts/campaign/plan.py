@@ -23,6 +23,8 @@ CYCLE = 20
 HELD = 6
 """Slots for which a fault lasts: 12 s in slots of 2 s. A Lodestar that is more than 8 slots behind leaves the gossip of
 blocks, which it does not do on a network where more than one block a minute is missing."""
+MEND_LIMIT = 120.0
+"""Seconds in which a node is back, which takes five to ten on a machine with nothing else to do."""
 GOLDEN = 0.618
 """From fault to fault the moment within the slot goes on by this part of a slot, so that each part has its turn."""
 
@@ -53,13 +55,13 @@ def plan(
     return faults
 
 
-def _engine(mode: Execution, devnet: Devnet, number: int) -> None:
-    devnet.execution(number, mode)
-
-
 def _rejoin(devnet: Devnet, number: int) -> None:
     devnet.rejoin(number)
-    devnet.await_common_head([0, number])
+    devnet.await_common_head([0, number], timeout=MEND_LIMIT)
+
+
+def _engine(mode: Execution, devnet: Devnet, number: int) -> None:
+    devnet.execution(number, mode, timeout=MEND_LIMIT)
 
 
 BREAK: dict[Kind, Callable[[Devnet, int], None]] = {
@@ -70,8 +72,8 @@ BREAK: dict[Kind, Callable[[Devnet, int], None]] = {
     "execution layer unreachable": partial(_engine, "error"),
 }
 MEND: dict[Kind, Callable[[Devnet, int], None]] = {
-    "killed": Devnet.restart,
-    "frozen": Devnet.thaw,
+    "killed": partial(Devnet.restart, timeout=MEND_LIMIT),
+    "frozen": partial(Devnet.thaw, timeout=MEND_LIMIT),
     "cut off": _rejoin,
     "execution layer syncing": partial(_engine, "ok"),
     "execution layer unreachable": partial(_engine, "ok"),

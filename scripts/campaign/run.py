@@ -17,7 +17,7 @@ from scripts.lodestar.tether import tethered
 
 AFTER = SLOTS_PER_EPOCH + 1
 """Slots after the last one that counts, in which its votes can still be included, and one for the block to come."""
-LEAD = 18
+LEAD = 20
 """Seconds before genesis at which the nodes are started: four start in ten on two idle cores; after an epoch without a
 block they give up."""
 LATE_START = 1.0
