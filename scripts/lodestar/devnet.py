@@ -15,7 +15,7 @@ from typing import Literal
 
 from scripts.lodestar import launch, links, processes, rest
 from scripts.lodestar.errors import MisuseError
-from scripts.lodestar.launch import VC, Condition, node_name
+from scripts.lodestar.launch import SECOND_VC, VC, Condition, node_name
 from scripts.lodestar.modules import ensure_modules, locked
 from scripts.lodestar.processes import ProcessId
 from scripts.lodestar.rest import Head, RestError
@@ -192,8 +192,7 @@ class Devnet:
         with self._working(*numbers, lowest=0) as state:
             if not numbers and self.validators_running():
                 return False
-            if VC in state.processes:
-                processes.kill(state.processes[VC])
+            self._end_validators(state)
             launch.start_validators(self.directory, state, dict.fromkeys((*numbers, 0)), modules)
             launch.await_common_head(self.directory, state, [0], deadline, minimum=launch.slot_now(state) + 1)
             links.renew_links(state, launch.awake(state), range(state.nodes + 1), deadline)
@@ -214,6 +213,20 @@ class Devnet:
             else:
                 launch.start_client(self.directory, state, command)
             return state.processes[VC]
+
+    def split_validators(self, number: int) -> None:
+        """Give half of the validators to a client of their own, on one node alone; return without waiting.
+
+        So the chain forks while that node is cut off: each side has blocks in its validators' slots.
+        `validator_client` with nodes and `heal` undo it.
+        """
+        modules = ensure_modules()
+        half = launch.VALIDATORS // 2
+        with self._working(number) as state:
+            self._end_validators(state)
+            launch.start_validators(self.directory, state, [0], modules, validators=range(half))
+            others = range(half, launch.VALIDATORS)
+            launch.start_validators(self.directory, state, [number], modules, name=SECOND_VC, validators=others)
 
     @property
     def client_output(self) -> Path:
@@ -244,7 +257,8 @@ class Devnet:
                         pass
             for number in everyone:
                 launch.await_rest(self.directory, state, number, deadline)
-            if not self.validators_running():
+            if not self.validators_running() or SECOND_VC in state.processes:
+                self._end_validators(state)
                 launch.start_validators(self.directory, state, [0], modules)
             self._make_links(state, deadline)
             return self._settle(state, everyone, deadline, returned=returned)
@@ -383,13 +397,18 @@ class Devnet:
     def _make_links(self, state: State, deadline: float) -> None:
         links.make_links(state, launch.awake(state), deadline)
 
+    def _end_validators(self, state: State) -> None:
+        for name in (VC, SECOND_VC):
+            if name in state.processes:
+                processes.kill(state.processes.pop(name))
+
     def _kill_all(self, state: State) -> None:
         for process in state.processes.values():
             processes.kill(process)
 
     def _remove_data(self) -> None:
         """Remove what a devnet leaves in its directory, and only that."""
-        for name in (*map(node_name, range(MOST_NODES + 1)), VC):
+        for name in (*map(node_name, range(MOST_NODES + 1)), VC, SECOND_VC):
             shutil.rmtree(self.directory / name, ignore_errors=True)
             launch.log_file(self.directory, name).unlink(missing_ok=True)
         (self.directory / FILE).unlink(missing_ok=True)

@@ -20,6 +20,8 @@ NICENESS = -5
 _FIRST = ("nice", "-n", str(NICENESS))
 LOG_TAIL = 15
 VC = "vc"
+# A client for half of the validators, beside the other: see Devnet.split_validators.
+SECOND_VC = "vc-2"
 Condition = Literal["running", "frozen", "dead"]
 
 
@@ -51,14 +53,22 @@ def start_node(directory: Path, state: State, number: int, modules: Path) -> Non
     _start(directory, state, node_name(number), arguments, extra, modules)
 
 
-def start_validators(directory: Path, state: State, numbers: Iterable[int], modules: Path) -> None:
-    """Start the validator client on the nodes given and note its process."""
+def start_validators(
+    directory: Path,
+    state: State,
+    numbers: Iterable[int],
+    modules: Path,
+    *,
+    name: str = VC,
+    validators: range = range(VALIDATORS),
+) -> None:
+    """Start a validator client on the nodes given, with the keys of these validators, and note its process."""
     urls = [f"http://{rest.HOST}:{state.rest_ports[number]}" for number in numbers]
     arguments = [
-        *("validator", "--network", "dev", "--interopIndexes", f"0..{VALIDATORS - 1}"),
+        *("validator", "--network", "dev", "--interopIndexes", f"{validators[0]}..{validators[-1]}"),
         *("--beaconNodes", *urls),
     ]
-    _start(directory, state, VC, arguments, {}, modules)
+    _start(directory, state, name, arguments, {}, modules)
 
 
 def start_client(directory: Path, state: State, command: Sequence[str]) -> None:
@@ -77,7 +87,7 @@ def _start(
     folder = directory / name
     folder.mkdir(exist_ok=True)
     command = [
-        *(_FIRST if name in (VC, node_name(0)) else ()),
+        *(_FIRST if name in (VC, SECOND_VC, node_name(0)) else ()),
         *("node", str(HERE / "launcher.mjs"), *arguments),
         *("--dataDir", str(folder / "data"), "--logFile", "none"),
         *("--params.SECONDS_PER_SLOT", str(state.slot_duration)),
