@@ -124,7 +124,9 @@ async def test_headers_that_come_with_the_first_event_are_no_refusal() -> None:
         assert not reader.errors
 
 
-async def test_a_topic_that_everybody_refuses_is_an_error_and_the_next_attempt_works() -> None:
+async def test_a_topic_that_everybody_refuses_is_an_error_and_the_next_attempt_works(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Scenarios 17 and 27, T7, T4: said at once, with every node's words; asked for with backoff; the same subscription
     has its events when a node takes it."""
     chain = SimulatedChain(start_slot=128)
@@ -145,6 +147,9 @@ async def test_a_topic_that_everybody_refuses_is_an_error_and_the_next_attempt_w
         assert [round((one - at) / 12, 2) for one, _ in reader.errors] == [0, 3.25, 6.5, 9.75]
         assert reader.slots() == [*range(128, 139)], "the other topic is not touched"
         assert all(len([r for r in node.opens if r.status == 400]) <= 9 for node in (first, second))
+        refusals = [len([record for record in node.opens if record.status == 400]) - 1 for node in (first, second)]
+        warned = [record for record in caplog.records if "does not carry brand_new" in record.getMessage()]
+        assert 2 * 3 <= len(warned) <= sum(count.bit_length() + 1 for count in refusals), "number 1, 2, 4, 8 (H9)"
         second.broadcast.topics.add("brand_new")
         await held.until(142.5)
         second.publish("brand_new", "{}")

@@ -75,26 +75,27 @@ class TopicRequests:
         left = (group.difference(topics) for group in self._apart)
         self._apart = deque(group for group in left if group)
 
-    def refuse(self, topics: Collection[str], words: str, now: float) -> None:
-        """Take a 400 on a request."""
+    def refuse(self, topics: Collection[str], words: str, now: float) -> frozenset[str]:
+        """Take a 400 on a request; return the topics that are given up for it."""
         asked = frozenset(topics)
         named = frozenset(topic for topic in asked if re.search(rf"(?<!\w){re.escape(topic)}(?!\w)", words))
         if named and (named != asked or len(asked) == 1):
             for topic in named:
                 self.give_up(topic, words, now)
-            return
+            return named
         doubted = asked.difference(self._accepted) or asked
         left = (group - doubted for group in self._apart)
         self._apart = deque(group for group in left if group)
         ordered = sorted(doubted)
         if len(ordered) == 1:
             self.give_up(ordered[0], words, now)
-            return
+            return doubted
         for topic in ordered:
             # Not even what it took before: it is another node, or its refusal is about something else.
             self._accepted.pop(topic, None)
         half = len(ordered) // 2
         self._apart.extendleft((frozenset(ordered[half:]), frozenset(ordered[:half])))
+        return frozenset()
 
     def give_up(self, topic: str, words: str, now: float, *, refused: bool = True) -> None:
         """Ask for a topic no more until its wait is over: it was refused, or nothing of it could be read."""

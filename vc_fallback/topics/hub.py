@@ -122,8 +122,9 @@ class TopicHub:
             for topic in subscription.topics:
                 by_topic.setdefault(topic, []).append(subscription)
         self._by_topic = {topic: tuple(wanting) for topic, wanting in by_topic.items()}
-        for topic in self._seen.keys() - by_topic.keys():
-            del self._seen[topic]
+        for kept in (self._seen, self._told):
+            for topic in kept.keys() - by_topic.keys():
+                del kept[topic]
         self._heads.follow(not HEAD_TOPICS.isdisjoint(by_topic))
         self._woken.set()
 

@@ -20,7 +20,7 @@ _ANSWERED = frozenset({StreamState.OPEN, StreamState.FRESH, StreamState.STALLED}
 def look_at_topics(context: TopicContext, units: TopicUnits) -> list[NodeTopics]:
     """See what every node has of other topics than the head's."""
     nodes = []
-    for node, _ in _nodes(context):
+    for node, facts in _nodes(context):
         unit = units.get(node.node_id)
         if unit is None:
             nodes.append(node)
@@ -32,7 +32,8 @@ def look_at_topics(context: TopicContext, units: TopicUnits) -> list[NodeTopics]
                 live=view.live,
                 asked=view.asked,
                 standing=view.standing,
-                opening=view.opening,
+                # One that is not in order is waited for only while that may be as nothing is known of it yet.
+                opening=view.opening if node.serves or facts.identity is None else NOTHING,
                 lacks=view.lacks,
             )
         )

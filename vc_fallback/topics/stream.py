@@ -62,7 +62,7 @@ class TopicStream:
         tell: Callable[[str, str, float], None],
         changed: Callable[[], None],
     ) -> None:
-        self.opens = self.events = self.comments = self.oversized = self.dropped = self.lost = 0
+        self.opens = self.oversized = self.dropped = self.lost = 0
         self.node = node
         self._context = context
         self._listed = listed
@@ -106,10 +106,8 @@ class TopicStream:
             view.standing = self._current.asked
         soon = context.slot / 12
         for topic, since in self._wanted.items():
-            if topic in view.live:
-                continue
             lack = self._requests.lack(topic) or self._retry.trouble
-            if lack is not None:
+            if lack is not None and topic not in view.live:
                 view.lacks[topic] = lack
             elif now < since + soon:
                 view.opening |= {topic}
@@ -270,8 +268,6 @@ class TopicStream:
             await connection.run(min(context.times().connect_timeout, attempt))
         finally:
             self.opens += connection.open
-            self.events += connection.events
-            self.comments += connection.comments
             self.oversized += connection.oversized
         if connection is self._successor:
             self._successor = None
@@ -287,9 +283,8 @@ class TopicStream:
         self._changed()
 
     def _refused(self, connection: TopicConnection) -> None:
-        before = self._requests.refusals()
-        self._requests.refuse(connection.asked, connection.detail, self._context.clock.now())
-        for topic in self._requests.refusals().keys() - before.keys():
+        for topic in self._requests.refuse(connection.asked, connection.detail, self._context.clock.now()):
+            # Number 1, 2, 4, 8, … in a row is told (H9).
             level = logging.WARNING if self._requests.loud(topic) else logging.DEBUG
             logger.log(level, "%s: does not carry %s: %s", self.node.node_id, topic, connection.detail)
         if not self._requests.version and self._tasks is not None:
