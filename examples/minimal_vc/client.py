@@ -1,6 +1,8 @@
 """The client: finds its validators on the chain, and starts their duties slot by slot."""
 
+import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -20,10 +22,15 @@ async def run(
     nodes: vf.BeaconNodeFallback, keys: Iterable[Key], guard: SlashingGuard, write: Callable[[str], object]
 ) -> None:
     """Do all duties of the validators that have these keys, until this is cancelled; `write` is given JSON lines."""
-    await nodes.wait_ready()
-    by_pubkey = {key.pubkey: key for key in keys}
-    listed = (await nodes.validators("head", by_pubkey)).value.data
-    ours = {one.index: by_pubkey[one.validator.pubkey] for one in listed}
+    by_pubkey, ours = {key.pubkey: key for key in keys}, dict[int, Key]()
+    while not ours:
+        await nodes.wait_ready()
+        with suppress(vf.FallbackError):
+            listed = (await nodes.validators("head", by_pubkey)).value.data
+            ours = {one.index: by_pubkey[one.validator.pubkey] for one in listed}
+        if not ours:
+            logging.getLogger(__name__).warning("no node knows our validators; they are asked again")
+            await anyio.sleep(1)
 
     def turn_of(slot: int) -> Turn:
         slots = nodes.slots

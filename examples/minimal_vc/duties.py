@@ -40,7 +40,7 @@ class Known(Generic[T]):
         while True:
             turn = now()
             wanted = {turn.slots.chain.epoch_of(vf.Slot(turn.slot + ahead)) for ahead in (0, self._ahead)}
-            for epoch in wanted:
+            for epoch in sorted(wanted):
                 if self._outdated(turn, epoch):
                     with turn.attempt("duties", [None]):
                         self._known[epoch] = await self._fetch(turn, epoch)

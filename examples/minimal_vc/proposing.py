@@ -37,6 +37,5 @@ async def propose(turn: Turn, validator: int) -> None:
         made = await nodes.produce_block(turn.slot, reveal, graffiti=GRAFFITI, accept=doubt)
         block_root = root(kind, read(kind, made.value.body))
         ready = signed(made.value.body, await turn.signer.block(validator, turn.slot, block_root))
-        await turn.publish(
-            "block", {validator: ready}, made.node_id, lambda one: nodes.publish_block(one[0], turn.fork)
-        )
+        fork = turn.fork
+        await turn.publish("block", {validator: ready}, made.node_id, lambda one: nodes.publish_block(one[0], fork))
