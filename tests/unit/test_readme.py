@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 import pytest
 
+from vc_fallback import BeaconNodeFallback
 from vc_fallback.base.clock import Clock
 from vc_fallback.testing import run_in_virtual_time, simulated_devnet
 
@@ -62,6 +64,35 @@ def test_the_validator_client_of_the_readme_attests(backend: str, capsys: pytest
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert all(re.match(r"\d+ 127\.0\.0\.1:\d+ 0\.\d+ \('127", line) for line in lines)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_reorgs_of_the_readme_are_told(
+    backend: Literal["asyncio", "trio"], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C11: two nodes go to another branch, across the boundary of an epoch."""
+    names: dict[str, Any] = {}
+    exec(block("nodes.heads.reorgs(").replace("anyio.run(main)", ""), names)  # noqa: S102 - our own text
+
+    async def scenario() -> None:
+        async with simulated_devnet(2, slots_per_epoch=8) as net:
+            net.chain.branch("other", above=38)
+            names["URLS"][:] = net.urls
+            names["BeaconNodeFallback"] = partial(BeaconNodeFallback, clock=net.chain.clock)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(names["main"])
+                await anyio.sleep(12 * 9.5)
+                for node in net:
+                    node.switch("other")
+                await anyio.sleep(1)
+                tasks.cancel_scope.cancel()
+
+    run_in_virtual_time(scenario, backend=backend)
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(re.sub(r"by [0-9a-f]{8} |by 127.*", "by … ", line) for line in lines) == [
+        "duties of epoch 6 by … are void, by … ",
+        "slot 41 left for 41, depth 3, by … ",
+    ]
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
