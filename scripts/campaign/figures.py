@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scripts.campaign.chain import ATTESTATION_DUE, SlotRecord, judge
-from scripts.campaign.plan import NODES, Fault
+from scripts.campaign.plan import NODES
 from scripts.campaign.run import Held, Recording
 
 
@@ -65,7 +65,7 @@ class Loss:
     """One slot in which something was lost, with the fault it is counted for and how many nodes were live."""
 
     record: SlotRecord
-    fault: Fault | None
+    held: Held | None
     live: int
 
 
@@ -97,7 +97,7 @@ def figures(recording: Recording) -> Figures:
         for tally in (found.total, begun[-1][1] if begun else found.before):
             tally.add(record, recording.slot_duration, live=bool(live))
         if _lost(record, recording.slot_duration):
-            found.losses.append(Loss(record, begun[-1][0].fault if begun else None, len(live)))
+            found.losses.append(Loss(record, begun[-1][0] if begun else None, len(live)))
     return found
 
 

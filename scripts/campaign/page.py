@@ -131,9 +131,9 @@ def _loss(loss: Loss) -> Sequence[object]:
     record = loss.record
     return (
         record.slot,
-        loss.fault.kind if loss.fault else "",
-        loss.fault.node if loss.fault else "",
-        record.slot - int(loss.fault.start) if loss.fault else "",
+        loss.held.fault.kind if loss.held else "",
+        loss.held.fault.node if loss.held else "",
+        record.slot - int(loss.held.broken) if loss.held else "",
         "there" if record.block else "missed",
         record.shown,
         len(record.missed),
