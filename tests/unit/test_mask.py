@@ -46,6 +46,28 @@ def test_a_secret_in_whatever_form_a_node_writes_it(form: str) -> None:
     assert Mask(["p/ss w&rd<'ä"])(f"the {form}=") == "the <redacted>="
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dXNlcjpwQHNzdzByZFhZWg==",
+        "dXNlcjpwQHNzd",
+        "user:p@ssw",
+        "w0rdXYZ",
+        "P@SSW0RDXYZ",
+        "İ P@SSW0RDXYZ",
+        "p\\u0040ssw0rdXYZ",
+    ],
+)
+def test_a_secret_that_is_cut_short_or_written_in_other_letters(text: str) -> None:
+    """Rule 11: of what a node repeats in part nobody sees as much as eight characters."""
+    mask = Candidate(BaseURL.parse("http://user:p%40ssw0rdXYZ@bn.example")).mask
+    shown = mask(f"bad credentials {text}, go away").lower()
+    assert shown.startswith("bad credentials ")
+    assert shown.endswith(", go away")
+    for form in ("user:p@ssw0rdxyz", "dxnlcjpwqhnzdzbyzfhzwg"):
+        assert not any(form[at : at + 8] in shown for at in range(len(form) - 7)), shown
+
+
 def test_the_parts_of_a_header_are_secrets_each() -> None:
     """A node repeats what counts of it."""
     candidate = Candidate(

@@ -20,6 +20,8 @@ _CREDENTIALS = re.compile(
 _AUTH_SCHEME = re.compile(r"(?i)\b(basic|bearer)\s+[A-Za-z0-9+/=._~-]{4,}")
 _ESCAPE = re.compile("%[0-9A-F]{2}")
 _SHORTEST = 6
+_PART = 8
+"""Characters of a secret that are taken out wherever they stand together: a node may cut what it repeats."""
 _LONGEST = 16 * 1024
 """Characters of a text that :func:`printable` looks at."""
 
@@ -61,21 +63,48 @@ def printable(text: str, limit: int = 300) -> str:
 class Mask:
     """Takes the secrets of one candidate out of a text, wherever they stand: a node may repeat them in its own words.
 
-    It finds them with the escapes of URLs, HTML and JSON, too, and in base64.
+    It finds them with the escapes of URLs, HTML and JSON, too, in base64, and in letters of another case; and of long
+    ones every part of eight characters or more.
 
     :param secrets: as they are; those of fewer than six characters are words of ordinary texts too, and stay.
     """
 
-    __slots__ = ("_pattern",)
+    __slots__ = ("_parts", "_secrets")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        found = {form for secret in secrets if len(secret) >= _SHORTEST for form in _forms(secret)}
-        longest_first = sorted(found, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if found else None
+        self._secrets = tuple(secret for secret in secrets if len(secret) >= _SHORTEST)
+        self._parts: dict[int, set[str]] = {}
+        """By their length; made when they are first needed, which is seldom."""
 
     def __call__(self, text: str) -> str:
         """Return the text without them."""
-        return text if self._pattern is None else self._pattern.sub("<redacted>", text)
+        if not self._secrets:
+            return text
+        if not self._parts:
+            for secret in self._secrets:
+                for form in _forms(secret):
+                    self._take(_folded(form))
+        folded, found = _folded(text), []
+        for size, parts in self._parts.items():
+            found += [(at, at + size) for at in range(len(text) - size + 1) if folded[at : at + size] in parts]
+        if not found:
+            return text
+        kept, end = [], 0
+        for begin, over in sorted(found):
+            if begin >= end:
+                kept += [text[end:begin], "<redacted>"]
+            end = max(end, over)
+        return "".join([*kept, text[end:]])
+
+    def _take(self, form: str) -> None:
+        size = min(len(form), _PART)
+        self._parts.setdefault(size, set()).update(form[at : at + size] for at in range(len(form) - size + 1))
+
+
+def _folded(text: str) -> str:
+    """Return a text in lower case, every character in its place."""
+    folded = text.lower()
+    return folded if len(folded) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
 def _forms(secret: str) -> Iterator[str]:
