@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.deep_size import deep_size
 from vc_fallback.base.types import NodeId
-from vc_fallback.decide.cooldown import LONGEST, Cooldowns
+from vc_fallback.decide.cooldown import KINDS, LONGEST, Cooldowns
 
 A, B = NodeId("a"), NodeId("b")
 
@@ -139,3 +140,14 @@ def test_a_silence_is_over_by_itself_and_one_more_begins_it_again() -> None:
     assert cooldowns.left(A, 100.0, "duties") == 96.0
     cooldowns.warm(A)
     assert not cooldowns
+
+
+def test_names_without_end_are_not_kept_without_end() -> None:
+    """Rule 6: callers name their own kinds; the newest are known."""
+    cooldowns = Cooldowns()
+    for number in range(3 * KINDS):
+        for _ in range(2):
+            cooldowns.silent(A, f"kind {number}", 0.0, 96.0)
+    assert deep_size(cooldowns) < 40_000
+    assert cooldowns.left(A, 0.0, f"kind {3 * KINDS - 1}") == cooldowns.left(A, 0.0, f"kind {2 * KINDS}") == 96.0
+    assert cooldowns.left(A, 0.0, "kind 0") == 0.0

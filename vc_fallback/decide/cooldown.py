@@ -8,6 +8,10 @@ LONGEST = 600.0
 SILENT = 2
 """Times in a row from which on a node that does not answer a kind of requests is asked for it last."""
 
+KINDS = 64
+"""Kinds of requests of which it is kept how often a node did not answer them: who asks gives them names, and may do so
+without end (rule 6)."""
+
 REFUSED = 2
 """Kinds of requests from which on a node that refuses them refuses us: one alone may be what a gateway keeps shut."""
 
@@ -24,8 +28,8 @@ class Cooldowns:
         """Until when nodes are not to be asked for single kinds of requests, as they refused them."""
         self._silent: dict[NodeId, dict[str, float]] = {}
         """The same, as they did not answer them."""
-        self._silences: dict[tuple[NodeId, str], int] = {}
-        """How often in a row they did not."""
+        self._silences: dict[NodeId, dict[str, int]] = {}
+        """How often in a row they did not, the latest last."""
 
     def __bool__(self) -> bool:
         """Whether anything is remembered."""
@@ -55,13 +59,17 @@ class Cooldowns:
     def silent(self, node_id: NodeId, what: str, now: float, seconds: float) -> None:
         """Note that others were faster with a kind of requests than a node that had its time: the second time in a row
         it is asked for that no more for so long. It may answer everything else, its checks among them."""
-        count = self._silences[node_id, what] = self._silences.get((node_id, what), 0) + 1
+        counts = self._silences.setdefault(node_id, {})
+        count = counts[what] = counts.pop(what, 0) + 1
+        if len(counts) > KINDS:
+            self.answered(node_id, next(iter(counts)))
         if count >= SILENT:
             self._silent.setdefault(node_id, {})[what] = now + seconds
 
     def answered(self, node_id: NodeId, what: str) -> None:
         """Note that a node has answered a kind of requests, be it by an error."""
-        if self._silences and self._silences.pop((node_id, what), 0):
+        counts = self._silences.get(node_id)
+        if counts and counts.pop(what, 0):
             kinds = self._silent.get(node_id, {})
             kinds.pop(what, None)
             if not kinds:
@@ -69,9 +77,8 @@ class Cooldowns:
 
     def warm(self, node_id: NodeId) -> None:
         """Forget a node: it has left, or is reached in another way."""
-        for kept in (self._until, self._asked_until, self._refused, self._silent):
+        for kept in (self._until, self._asked_until, self._refused, self._silent, self._silences):
             kept.pop(node_id, None)
-        self._silences = {key: count for key, count in self._silences.items() if key[0] != node_id}
 
     def left(self, node_id: NodeId, now: float, what: str = "") -> float:
         """Return for how many more seconds a node is left alone, 0 where it is not.
