@@ -270,8 +270,11 @@ class BeaconNodeFallback(
         :param what: names the kind of request: in errors, and where nodes are remembered that do not answer it and
             that others were faster than, which are asked last for a while.
         :raises NotFound, AllNodesFailed, DeadlineExceeded, NoCandidates: see `vc_fallback.routing.outcomes`.
+        :raises ValueError: for a `deadline` or a `next_after` that is no time.
         """
         desk = self._open()
+        if next_after is not None and not next_after >= 0:
+            raise ValueError(f"next_after is a number of seconds, not {next_after}")
 
         async def ask(node: BeaconNode, timeout: float) -> Sourced[Any]:
             asked = desk.clock.now()

@@ -162,6 +162,7 @@ def past(held: Held) -> float:
     return held.calls.clock.now() - 1
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("name", [name for name in CALLS if name != "wait_ready"])
 @pytest.mark.parametrize(
     ("deadline", "error"),
@@ -247,6 +248,15 @@ async def test_a_threshold_that_cannot_be(threshold: int, error: type[Exception]
             await held.calls.attestation_data_by_quorum(held.slot, threshold=threshold)
         assert anyio.current_time() == began
         assert held.asked(net[0], "/eth/v1/validator/attestation_data") == 0
+
+
+async def test_a_delay_that_is_no_time_is_refused() -> None:
+    """Rule 6: a timer at no moment never rings, and the call would not end in time."""
+    async with simulated_devnet(2) as net, holding(net) as held:
+        for delay in (math.nan, -1.0):
+            with pytest.raises(ValueError, match="next_after"):
+                await held.version(next_after=delay)
+        assert await held.version(next_after=math.inf) in (A, B)
 
 
 async def test_a_role_that_is_none() -> None:
