@@ -66,6 +66,8 @@ class TopicStatus(_Snapshot):
     """The nodes on which it is live."""
     events: int
     """Events that were told to subscribers."""
+    forgotten: int
+    """Events whose copies are told again, since there were more in a few slots than are remembered (T6)."""
 
 
 class NodeStatus(_Snapshot):

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vc_fallback.decide.seen import CEILING, GENERATIONS, SeenWindow
+from vc_fallback.decide.seen import GENERATIONS, SeenWindow
+
+CEILING = 2**18
 
 STEPS = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 12)), max_size=60)
 """Keys and how many slots later each comes."""
@@ -21,7 +23,7 @@ def key(number: int) -> bytes:
 @settings(max_examples=200, deadline=None)
 def test_a_copy_is_known_for_the_window_and_no_longer_than_half_more(slots: int, steps: list[tuple[int, int]]) -> None:
     """Within it every copy is known, behind it none, and what was never seen is never known."""
-    seen = SeenWindow(slots)
+    seen = SeenWindow(slots, ceiling=100)
     at, firsts = 100, dict[int, int]()
     for number, later in steps:
         at += later
@@ -53,7 +55,7 @@ def test_no_more_is_kept_than_the_ceiling_whatever_the_clock_does(steps: list[tu
 @pytest.mark.parametrize("back", [1, 50, 10**6])
 def test_a_clock_that_is_set_back_makes_nothing_forgotten_and_nothing_kept_for_ever(back: int) -> None:
     """A window goes on from the time that the clock shows."""
-    seen = SeenWindow(4)
+    seen = SeenWindow(4, ceiling=CEILING)
     for slot in (1000, 1001, 1002):
         assert seen.first(key(slot), slot)
     now = 1002 - back
@@ -65,13 +67,13 @@ def test_a_clock_that_is_set_back_makes_nothing_forgotten_and_nothing_kept_for_e
 
 def test_a_clock_that_jumps_ahead_forgets_and_goes_on() -> None:
     """After that copies are known again."""
-    seen = SeenWindow(64)
+    seen = SeenWindow(64, ceiling=CEILING)
     assert [seen.first(b"a", slot) for slot in (5, 6, 10**9, 10**9 + 1)] == [True, False, True, False]
 
 
 def test_long_keys_that_differ_little_are_others() -> None:
     """The whole key counts."""
-    seen = SeenWindow(4)
+    seen = SeenWindow(4, ceiling=CEILING)
     keys = [bytes(200), bytes(199) + b"\x01", b"\x01" + bytes(199), bytes(199), b""]
     assert all(seen.first(one, 1) for one in keys)
     assert not any(seen.first(one, 1) for one in keys)
@@ -79,7 +81,7 @@ def test_long_keys_that_differ_little_are_others() -> None:
 
 def test_a_whole_network_attests_in_the_memory_of_a_few_slots() -> None:
     """30,000 a slot from three nodes: what is kept stops growing, is small, and a call takes microseconds."""
-    seen = SeenWindow(4)
+    seen = SeenWindow(4, ceiling=CEILING)
     kept, begun = [], perf_counter()
     for slot in range(10):
         for _ in range(3):
@@ -95,7 +97,7 @@ def test_a_whole_network_attests_in_the_memory_of_a_few_slots() -> None:
     assert len(seen) * 10 < CEILING
 
 
-@pytest.mark.parametrize("wrong", [{"slots": 0}, {"slots": 4, "ceiling": 0}])
+@pytest.mark.parametrize("wrong", [{"slots": 0, "ceiling": 1}, {"slots": 4, "ceiling": 0}])
 def test_sizes_are_positive(wrong: dict[str, int]) -> None:
     """Nothing else makes sense."""
     with pytest.raises(ValueError, match="at least 1"):

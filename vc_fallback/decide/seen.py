@@ -6,8 +6,6 @@ from secrets import token_bytes
 
 GENERATIONS = 4
 """Into so many parts a window is divided, each forgotten as a whole: a lookup asks each part, five at most."""
-CEILING = 2**18
-"""Meanings at most, as a guard: with 30,000 a slot, a window of four slots and the one that has begun hold 150,000."""
 
 
 class SeenWindow:
@@ -25,10 +23,10 @@ class SeenWindow:
 
     __slots__ = ("_ceiling", "_length", "_now", "_old", "_salt", "_size", "_slots", "_until", "forgotten")
 
-    def __init__(self, slots: int, *, ceiling: int = CEILING) -> None:
+    def __init__(self, slots: int, *, ceiling: int) -> None:
         """
         :param slots: how long a meaning is remembered.
-        :param ceiling: meanings at most.
+        :param ceiling: meanings at most, as a guard.
         :raises ValueError: if either is below 1.
         """
         if slots < 1 or ceiling < 1:

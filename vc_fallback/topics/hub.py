@@ -42,6 +42,13 @@ MEMORY = 64
 MEMORY_HIGH_RATE = 4
 """The same for topics of a high rate."""
 
+CEILING = 2**16
+"""Events at most that are known as seen, 8 MB of a topic: a guard, as a thousand in a slot are more than any topic has
+but those of a high rate (rule 6)."""
+
+CEILING_HIGH_RATE = 2**18
+"""The same for topics of a high rate: the events of four slots and of the one that has begun are 150,000."""
+
 TICK = 0.001
 """Seconds after the beginning of a slot within which it is surely the next one, however its moment is rounded."""
 
@@ -177,8 +184,8 @@ class TopicHub:
             return False
         window = self._seen.get(topic)
         if window is None:
-            memory = MEMORY_HIGH_RATE if topic in HIGH_RATE else MEMORY
-            window = self._seen[topic] = SeenWindow(memory)
+            memory, ceiling = (MEMORY_HIGH_RATE, CEILING_HIGH_RATE) if topic in HIGH_RATE else (MEMORY, CEILING)
+            window = self._seen[topic] = SeenWindow(memory, ceiling=ceiling)
         return window.first(key, slots.slot_at(received))
 
     def _ours(self, facts: NodeFacts) -> bool:
@@ -194,6 +201,7 @@ class TopicHub:
                 subscribers=len(wanting),
                 live=tuple(n.node_id for n in (heads if topic in HEAD_TOPICS else nodes) if topic in n.live),
                 events=self._told[topic],
+                forgotten=self._seen[topic].forgotten if topic in self._seen else 0,
             )
             for topic, wanting in sorted(self._by_topic.items())
         }
