@@ -229,6 +229,25 @@ async def test_a_fallback_does_not_bear_witness_behind_the_gate() -> None:
         assert reorg.reported_by == (net[0].name,)
 
 
+async def test_a_reorg_to_a_head_that_is_optimistic_is_told_when_it_is_valid() -> None:
+    """H12, H14: `chain_reorg` says so, too: the node's own head, not the delivered one before a poll finds it valid."""
+    async with simulated_devnet(1, slots_per_epoch=8) as net, monitor(net) as followed:
+        (node,) = net
+        net.chain.branch("other", above=41)
+        await followed.until(44.5)
+        node.state.optimistic = True
+        node.switch("other", head_event=False)
+        await followed.until(44.7)
+        (seen,) = followed.told(NodeReorgSeen)
+        assert seen.optimistic is True
+        assert not reorgs(followed)
+        assert followed.delivered_roots()[-1] == followed.block(44).root
+        node.state.optimistic = False
+        await followed.until(44.9)
+        (reorg,) = reorgs(followed)
+        assert (reorg.new, reorg.depth, reorg.reported_by) == (at(followed.block(44, "other")), 3, ("bn1",))
+
+
 async def test_nodes_that_disagree_lead_from_branch_to_branch() -> None:
     """C4: who is first at each block: each time the delivered chain is another one, as headers show."""
     async with simulated_devnet(2, slots_per_epoch=8) as net, monitor(net) as followed:
