@@ -221,6 +221,16 @@ def test_roots_that_are_named_count_before_the_depth() -> None:
     assert (reorg.crosses_epoch, reorg.touches_current_duties, reorg.touches_next_duties) == (True, False, True)
 
 
+def test_roots_that_were_known_before_count_where_the_old_head_names_none() -> None:
+    """C11, H14: it was polled, or known by a report alone."""
+    world = World()
+    world.deliver(world.head("43a", roots=ROOTS))
+    world.deliver(world.head("44a"))
+    world.report(A, "44a", "44b", 1)
+    reorg = one(world.deliver(world.head("44b", roots=(ROOT_5, OTHER_6))))
+    assert reorg.changed_roots == (RootChange(Epoch(6), ROOT_6, OTHER_6),)
+
+
 def test_heads_of_two_epochs_compare_by_the_epoch() -> None:
     """C11: what the last epoch's head named for the next one is the current one's now."""
     world = World(now=40.2 * SLOT)
@@ -261,10 +271,10 @@ def test_a_higher_head_is_one_where_its_parents_lead_past_the_old_one() -> None:
     world = World()
     world.deliver(world.head("43a", roots=ROOTS))
     world.deliver(world.head("44b", B, roots=ROOTS), (B,))
-    world.link("42a", "44b")
     world.now += 2.1 * SLOT
     assert world.reorgs.wanted(world.now, SLOTS) == {}
-    assert world.reorgs.review(world.now, SLOTS) == []
+    world.link("42a", "44b")
+    assert world.reorgs.review(world.now, SLOTS) + world.wait() == []
 
 
 @pytest.mark.parametrize("why", ["", "another node", "a gap", "a poll", "late"])
