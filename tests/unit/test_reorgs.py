@@ -277,6 +277,16 @@ def test_a_higher_head_is_one_where_its_parents_lead_past_the_old_one() -> None:
     assert world.reorgs.review(world.now, SLOTS) + world.wait() == []
 
 
+def test_a_gap_on_one_chain_is_none() -> None:
+    """Its header, which is asked for, leads to the old head."""
+    world = World()
+    world.deliver(world.head("43a", roots=ROOTS))
+    world.deliver(world.head("46a", roots=ROOTS), at=46.2)
+    world.link("43a", "46a")
+    assert world.reorgs.review(world.now, SLOTS) + world.wait() == []
+    assert world.reorgs.wanted(world.now, SLOTS) == {}
+
+
 @pytest.mark.parametrize("why", ["", "another node", "a gap", "a poll", "late"])
 def test_headers_are_asked_for_only_where_it_may_well_be_a_reorg(why: str) -> None:
     """No request in a slot like any other: by a poll, after a gap, a late block, or of a node that had another head."""
