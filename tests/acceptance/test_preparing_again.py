@@ -139,6 +139,19 @@ async def test_a_node_that_could_not_hear_it_is_told_again(status: int) -> None:
         assert len(told(net[0])) == 1
 
 
+@pytest.mark.parametrize("body", ["<html>Please log in</html>", '{"code":502,"message":"bad gateway"}'])
+async def test_a_page_is_no_sign_that_a_node_was_told(body: str) -> None:
+    """Rule 8: a gateway answers in the place of the node, under the status of a success."""
+    async with simulated_devnet(2) as net, held(net) as nodes:
+        await to_next_slot(nodes)
+        net[1].answer(PROPOSERS, 200, body, times=1)
+        result = await nodes.prepare_beacon_proposer([preparation(1)])
+        await result.settled()
+        assert result.failed == (node_id(net[1]),)
+        await slots(nodes, 2)
+        assert recipients(net[1]) == {1: 1}
+
+
 async def test_a_node_that_is_not_able_for_long_is_told_as_soon_as_it_is() -> None:
     """Q14: it answers checks and is never away; other nodes are told nothing again for that."""
     async with simulated_devnet(2) as net, held(net) as nodes:

@@ -61,7 +61,7 @@ class Sender(Caller):
                 try:
                     answer = await self._ask(
                         route,
-                        _outcome,
+                        read_outcome,
                         query=query,
                         body=_ssz(value, fixed_size),
                         headers=headers,
@@ -91,7 +91,7 @@ class Sender(Caller):
             raise failures.UnsupportedMediaType(self.node_id, route.template, problem)
         return again(
             await self._ask(
-                route, _outcome, query=query, body=_json(value), headers=headers, timeout=limit, success=TAKEN
+                route, read_outcome, query=query, body=_json(value), headers=headers, timeout=limit, success=TAKEN
             ),
             attempts,
         )
@@ -107,8 +107,8 @@ def consensus_version(version: str) -> tuple[str, str]:
     return ("Eth-Consensus-Version", version)
 
 
-def _outcome(response: Response) -> Publication:
-    """Read the answer to a publish, which says nothing by its body where it is a success.
+def read_outcome(response: Response) -> Publication:
+    """Read the answer to what was sent, which says nothing by its body where it is a success.
 
     :raises Unreadable: a page, or a JSON error, under the status of a success: it is a gateway's, and no node took it.
     """

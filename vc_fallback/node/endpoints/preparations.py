@@ -7,7 +7,7 @@ from vc_fallback.base.types import Sourced
 from vc_fallback.node import routes
 from vc_fallback.node.caller import Body, reads_data
 from vc_fallback.node.routes import Route
-from vc_fallback.node.sending import TAKEN, Sender, consensus_version
+from vc_fallback.node.sending import TAKEN, Sender, consensus_version, read_outcome
 from vc_fallback.node.values.adapters import adapter
 from vc_fallback.node.values.answers import Data
 from vc_fallback.node.values.encodings import Encodings
@@ -124,4 +124,5 @@ def _body(kind: Any, items: Sequence[Any]) -> Body:  # noqa: ANN401 - as above
 
 
 def _nothing(response: Response) -> None:
-    """Whatever stands in the answer, its status said it."""
+    """Whatever stands in the answer, its status said it; unless it is a page, or an error: then no node was told."""
+    read_outcome(response)
