@@ -26,6 +26,9 @@ class ChainOfHeads:
     def slots(self) -> SlotClock | None:
         return self.cache.slots
 
+    def reanchor(self) -> SlotClock | None:
+        return self.cache.reanchor()
+
     def latest_head(self) -> Delivered | None:
         return self.cache.latest.value
 

@@ -115,11 +115,15 @@ class HeadCache:
         self.tell_verdicts()
         self.on_pinned()
 
+    def reanchor(self) -> SlotClock | None:
+        """Pair the clocks anew (I2), and return the slots as they are by that."""
+        self.clock.reanchor()
+        return self.slots if self.ledger.chain is None else self._set_slots(self.ledger.chain)
+
     def slot_began(self) -> None:
         """Pair the clocks anew (I2); with a new epoch a fork may have come that a node does not know of (N7)."""
-        self.clock.reanchor()
-        if self.ledger.chain is not None:
-            slots = self._set_slots(self.ledger.chain)
+        slots = self.reanchor()
+        if slots is not None:
             before, self._epoch = self._epoch, slots.epoch_at(self.clock.now())
             if before != self._epoch:
                 self._verification.check_all()

@@ -30,6 +30,9 @@ class ChainView(Protocol):
     def slots(self) -> SlotClock | None:
         """The slots of the chain, `None` while it is not known."""
 
+    def reanchor(self) -> SlotClock | None:
+        """Pair the clocks anew, and return the slots as they are by that: the system clock may have been put right."""
+
     def latest_head(self) -> Delivered | None:
         """The latest delivered head."""
 

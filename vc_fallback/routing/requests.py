@@ -13,6 +13,7 @@ import anyio
 
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import NodeId, Role, Slot, Sourced, Tier
+from vc_fallback.chain import SlotClock
 from vc_fallback.decide.plan import Plan
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.failures import Closed
@@ -67,12 +68,16 @@ class Requests:
         if deadline is not None:
             return deadline
         desk = self._open()
-        end = float("inf") if part is None else desk.clock.now() + desk.part(part)
+        now = desk.clock.now()
         slots = desk.chain.slots
-        if slot is not None and slots is not None:
-            end = min(end, slots.start_of(Slot(min(slot, slots.slot_at(desk.clock.now()) + 1) + 1)))
-        # Before the chain is known there is nobody to ask, which is said; but every wait has an end (rule 6).
-        return end if end != float("inf") else desk.clock.now() + desk.slot_duration
+        if slot is None or slots is None:
+            # Before the chain is known there is nobody to ask, which is said; but every wait has an end (rule 6).
+            return now + desk.part(1.0 if part is None else part)
+        over = _end_of(slot, slots, now)
+        if over <= now and (anew := desk.chain.reanchor()) is not None:
+            # It seems to be over: the system clock may have been put right since the slot began.
+            over = _end_of(slot, anew, now)
+        return over if part is None else min(over, now + desk.part(part))
 
     # --- who is asked
 
@@ -329,6 +334,11 @@ class Requests:
         desk.being_timed.add(node_id)
         if desk.runner.start(find_out, on_end=lambda _: desk.being_timed.discard(node_id)) is None:
             desk.being_timed.discard(node_id)
+
+
+def _end_of(slot: Slot, slots: SlotClock, now: float) -> float:
+    """Return when a slot is over; where it is a later one, when the next is."""
+    return slots.start_of(Slot(min(slot, slots.slot_at(now) + 1) + 1))
 
 
 def nobody(what: str, plan: Plan) -> NoCandidates:
