@@ -182,19 +182,32 @@ async def test_events_before_the_chain_is_known_are_not_told() -> None:
 
 
 async def test_a_node_that_asks_to_be_left_alone_is_left_alone() -> None:
-    """Case 24, H4: one budget with requests and head streams; a clean end backs off too (rule 6)."""
+    """Case 24: what it says to one connection holds for the other, too."""
     async with simulated_devnet(1) as net, holding(net) as held:
         await held.until(129.5)
         net[0].answer(EVENTS, 429, "{}", headers={"Retry-After": "30"}, times=1)
-        async with reading(held, "block", "single_attestation"):
-            await held.wait_slots(2)
-            assert len(opens(net[0])) <= 2
-            await held.wait_slots(2)
-            assert carried(net[0]) == {"block", "single_attestation"}
-            net[0].broadcast.end_after_event = True
-            count = len(opens(net[0]))
-            await held.wait_slots(10)
-            assert len(opens(net[0])) - count <= 12
+        async with reading(held, "block"):
+            await anyio.sleep(1)
+            async with reading(held, "single_attestation"):
+                await anyio.sleep(28)
+                assert opens(net[0]) == [("block",)]
+                await anyio.sleep(5)
+                assert carried(net[0]) == {"block", "single_attestation"}
+
+
+@pytest.mark.parametrize("status", [503, 200])
+async def test_every_end_backs_off(status: int) -> None:
+    """H4, rule 6, scenarios 35 and 37: a minute of refusals, or of clean ends, is at most as many requests as the waits
+    allow: 1, 2, 4, 8, 16, 16 s; when the node is well again the topic is carried."""
+    async with simulated_devnet(1) as net, holding(net) as held:
+        await held.until(129.5)
+        net[0].answer(EVENTS, status, "", content_type="text/event-stream")
+        async with reading(held, "block"):
+            await anyio.sleep(60)
+            assert 5 <= len(opens(net[0])) <= 8
+            net[0].heal()
+            await anyio.sleep(20)
+            assert carried(net[0]) == {"block"}
 
 
 async def test_a_new_version_is_asked_for_what_the_old_one_refused() -> None:

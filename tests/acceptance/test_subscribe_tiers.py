@@ -5,6 +5,7 @@ import pytest
 
 from tests.acceptance.facade import holding, listed
 from tests.acceptance.subscribed import carried, exit_of, lose, opens, reading
+from vc_fallback.base.health import HealthState
 from vc_fallback.testing import SimulatedChain, SimulatedNode, simulated_devnet
 from vc_fallback.testing.events import TOPICS
 from vc_fallback.topics.event import TopicUnavailable
@@ -70,17 +71,23 @@ async def test_the_fallback_takes_over_from_a_primary_that_dies_and_hands_back()
             assert sources[140] == "bn1"
 
 
-async def test_the_fallback_takes_over_from_a_primary_that_is_silent() -> None:
-    """T2, C5: a stopped process keeps its connection, and its topics count no more once it is known to be stalled."""
+@pytest.mark.parametrize("how", ["stopped", "streams"])
+async def test_the_fallback_takes_over_from_a_primary_that_is_silent(how: str) -> None:
+    """T2, C5, scenario 10: a stopped process, and one whose streams alone say nothing, keep their connections; their
+    topics count no more once the head stream is known to be stalled."""
     async with simulated_devnet(2) as net:
         primary, fallback = net
         async with holding(net, fallbacks=[fallback]) as held, reading(held, "block") as reader:
             await held.until(130.5)
-            primary.freeze()
+            if how == "stopped":
+                primary.freeze()
+            else:
+                primary.silence()
             await held.until(136.5)
             assert carried(fallback) == {"block"}
             assert {134, 135, 136} <= set(reader.slots())
-            primary.thaw()
+            assert (held.health(primary).state is HealthState.HEALTHY) == (how == "streams")
+            primary.heal()
             await held.until(146.5)
             assert (carried(primary), carried(fallback)) == ({"block"}, set())
             assert reader.slots()[-8:] == [*range(139, 147)]
