@@ -249,7 +249,7 @@ async def test_first_route_is_not_asked_for_any_other_reason(answer: bytes, erro
 
 
 async def test_node_with_neither_route_is_not_asked_twice() -> None:
-    async with talk(refusal(404)) as asked:
+    async with talk(refusal(404, "NOT_FOUND")) as asked:
         for _ in range(2):
             await fails(CALLS["proposer_duties"], asked, failures.UnsupportedEndpoint)
         assert len(asked.requests) == 2
@@ -266,7 +266,7 @@ async def test_version_that_a_node_sends_is_not_that_of_the_route() -> None:
 @each_by_index
 async def test_node_without_the_endpoint_is_not_asked_again(name: str) -> None:
     """Q13; it says nothing of its health (rule 10)."""
-    async with talk(refusal(404)) as asked:
+    async with talk(refusal(404, "NOT_FOUND")) as asked:
         for _ in range(2):
             error = await fails(CALLS[name], asked, failures.UnsupportedEndpoint)
             assert not error.blames_node

@@ -17,7 +17,7 @@ from vc_fallback.node.classify import failure, says_known
 from vc_fallback.node.routes import Route
 from vc_fallback.wire.http import Headers, Response
 
-PLAIN = routes.ATTESTATION_DATA
+PLAIN = routes.LIVENESS
 """A route of which the definition lists no 404."""
 ABSENT = routes.BLOCK
 """One of which it does."""
@@ -176,6 +176,23 @@ def test_404_of_a_route_and_of_a_thing(body: Any, plain: type[NodeError], absent
     """Q13: where the definition lists a 404 it is an answer, unless its words say that there is no such route."""
     assert type(classified(404, body, route=PLAIN)) is plain
     assert type(classified(404, body, route=ABSENT)) is absent
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"404 page not found\n", failures.NotFound),
+        (b"<html><title>404</title>", failures.NotFound),
+        (b"", failures.NotFound),
+        (said("NOT_FOUND"), failures.UnsupportedEndpoint),
+        (said("Not found"), failures.NotFound),
+    ],
+)
+def test_404_of_a_route_that_every_node_has(body: Any, kind: type[NodeError]) -> None:
+    """Q13: one word of a proxy is not to take a node from its validators for an epoch."""
+    for route in (routes.ATTESTATION_DATA, routes.ATTESTER_DUTIES, routes.PUBLISH_ATTESTATIONS):
+        assert type(classified(404, body, route=route)) is kind
+        assert type(classified(405, body, route=route)) is failures.UnsupportedEndpoint
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,7 @@ def _kind(status: int, body: ErrorBody) -> type[failures.StatusError]:
 
 def _absent(route: Route, body: ErrorBody, proven: bool) -> type[failures.StatusError]:
     """Tell a route that is not there from a thing that is not there (Q13)."""
+    proven = proven or route.everywhere
     if body.foreign:
         # A proxy that has lost its node for a moment says the same, so what was there before is not written off.
         return failures.NotFound if proven else failures.UnsupportedEndpoint

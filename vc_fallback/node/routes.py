@@ -19,6 +19,8 @@ class Route:
         not to have it.
     :param until: the last fork in which the route has a meaning, empty where there is none such.
     :param patient: whether it may wait behind what is due within seconds, where a node is asked much at once.
+    :param everywhere: whether every node has it that has duties at all: a 404 that does not speak of routes is then a
+        proxy's, or of what is asked for, and no reason not to ask for the rest of an epoch (Q13).
     """
 
     operation: str
@@ -29,6 +31,7 @@ class Route:
     inspects: bool = False
     until: str = ""
     patient: bool = False
+    everywhere: bool = False
 
 
 def _get(
@@ -40,8 +43,9 @@ def _get(
     inspects: bool = False,
     until: str = "",
     patient: bool = False,
+    everywhere: bool = False,
 ) -> Route:
-    return Route(operation, "GET", template, absent, ssz, inspects, until, patient)
+    return Route(operation, "GET", template, absent, ssz, inspects, until, patient, everywhere)
 
 
 def _post(
@@ -52,8 +56,9 @@ def _post(
     ssz: bool = False,
     until: str = "",
     patient: bool = False,
+    everywhere: bool = False,
 ) -> Route:
-    return Route(operation, "POST", template, absent, ssz, False, until, patient)
+    return Route(operation, "POST", template, absent, ssz, False, until, patient, everywhere)
 
 
 # What the node is.
@@ -109,18 +114,20 @@ SYNC_COMMITTEES = _get(
 RANDAO = _get("getStateRandao", "/eth/v1/beacon/states/{state_id}/randao", absent=True, patient=True)
 
 # Duties.
-ATTESTER_DUTIES = _post("getAttesterDuties", "/eth/v1/validator/duties/attester/{epoch}")
+ATTESTER_DUTIES = _post("getAttesterDuties", "/eth/v1/validator/duties/attester/{epoch}", everywhere=True)
 PROPOSER_DUTIES = _get("getProposerDutiesV2", "/eth/v2/validator/duties/proposer/{epoch}")
-PROPOSER_DUTIES_V1 = _get("getProposerDuties", "/eth/v1/validator/duties/proposer/{epoch}")
-SYNC_DUTIES = _post("getSyncCommitteeDuties", "/eth/v1/validator/duties/sync/{epoch}")
+PROPOSER_DUTIES_V1 = _get("getProposerDuties", "/eth/v1/validator/duties/proposer/{epoch}", everywhere=True)
+SYNC_DUTIES = _post("getSyncCommitteeDuties", "/eth/v1/validator/duties/sync/{epoch}", everywhere=True)
 PTC_DUTIES = _post("getPtcDuties", "/eth/v1/validator/duties/ptc/{epoch}")
 LIVENESS = _post("getLiveness", "/eth/v1/validator/liveness/{epoch}", patient=True)
 
 # What is signed.
-ATTESTATION_DATA = _get("produceAttestationData", "/eth/v1/validator/attestation_data", ssz=True)
+ATTESTATION_DATA = _get("produceAttestationData", "/eth/v1/validator/attestation_data", ssz=True, everywhere=True)
 AGGREGATE = _get("getAggregatedAttestationV2", "/eth/v2/validator/aggregate_attestation", absent=True, ssz=True)
 AGGREGATE_V1 = _get("getAggregatedAttestation", "/eth/v1/validator/aggregate_attestation", absent=True, until="deneb")
-CONTRIBUTION = _get("produceSyncCommitteeContribution", "/eth/v1/validator/sync_committee_contribution", absent=True)
+CONTRIBUTION = _get(
+    "produceSyncCommitteeContribution", "/eth/v1/validator/sync_committee_contribution", absent=True, everywhere=True
+)
 PRODUCE_BLOCK = _get("produceBlockV3", "/eth/v3/validator/blocks/{slot}", ssz=True)
 PRODUCE_BLOCK_V2 = _get("produceBlockV2", "/eth/v2/validator/blocks/{slot}", ssz=True, until="deneb")
 PRODUCE_BLOCK_V4 = _get("produceBlockV4", "/eth/v4/validator/blocks/{slot}", ssz=True)
@@ -144,13 +151,17 @@ PUBLISH_BLOCK_V1 = _post("publishBlock", "/eth/v1/beacon/blocks", until="deneb")
 PUBLISH_BLINDED_BLOCK = _post("publishBlindedBlockV2", "/eth/v2/beacon/blinded_blocks")
 PUBLISH_BLINDED_BLOCK_V1 = _post("publishBlindedBlock", "/eth/v1/beacon/blinded_blocks", until="deneb")
 PUBLISH_ENVELOPE = _post("publishExecutionPayloadEnvelope", "/eth/v1/beacon/execution_payload_envelopes")
-PUBLISH_ATTESTATIONS = _post("submitPoolAttestationsV2", "/eth/v2/beacon/pool/attestations")
+PUBLISH_ATTESTATIONS = _post("submitPoolAttestationsV2", "/eth/v2/beacon/pool/attestations", everywhere=True)
 PUBLISH_ATTESTATIONS_V1 = _post("submitPoolAttestations", "/eth/v1/beacon/pool/attestations", until="deneb")
-PUBLISH_AGGREGATES = _post("publishAggregateAndProofsV2", "/eth/v2/validator/aggregate_and_proofs")
+PUBLISH_AGGREGATES = _post("publishAggregateAndProofsV2", "/eth/v2/validator/aggregate_and_proofs", everywhere=True)
 PUBLISH_AGGREGATES_V1 = _post("publishAggregateAndProofs", "/eth/v1/validator/aggregate_and_proofs", until="deneb")
 PUBLISH_PAYLOAD_ATTESTATIONS = _post("submitPayloadAttestationMessages", "/eth/v1/beacon/pool/payload_attestations")
-PUBLISH_SYNC_MESSAGES = _post("submitPoolSyncCommitteeSignatures", "/eth/v1/beacon/pool/sync_committees")
-PUBLISH_CONTRIBUTIONS = _post("publishContributionAndProofs", "/eth/v1/validator/contribution_and_proofs")
+PUBLISH_SYNC_MESSAGES = _post(
+    "submitPoolSyncCommitteeSignatures", "/eth/v1/beacon/pool/sync_committees", everywhere=True
+)
+PUBLISH_CONTRIBUTIONS = _post(
+    "publishContributionAndProofs", "/eth/v1/validator/contribution_and_proofs", everywhere=True
+)
 PUBLISH_EXIT = _post("submitPoolVoluntaryExit", "/eth/v1/beacon/pool/voluntary_exits")
 PUBLISH_BLS_CHANGES = _post("submitPoolBLSToExecutionChange", "/eth/v1/beacon/pool/bls_to_execution_changes")
 PUBLISH_ATTESTER_SLASHING = _post("submitPoolAttesterSlashingsV2", "/eth/v2/beacon/pool/attester_slashings")
