@@ -70,7 +70,7 @@ def test_what_may_be_slashable_is_refused(
         then(guard)
 
 
-def test_an_honest_validator_is_never_refused(tmp_path: Path) -> None:
+def test_honest_validators_are_never_refused_and_each_is_known(tmp_path: Path) -> None:
     """Votes with rising targets, also from the same source and from epoch 0; blocks in between; several validators."""
     with opened(tmp_path) as guard:
         for target in range(6):
@@ -80,6 +80,8 @@ def test_an_honest_validator_is_never_refused(tmp_path: Path) -> None:
     with opened(tmp_path) as guard:
         guard.allow_vote(ONE, 3, 6)
         guard.allow_block(ONE, 41)
+        with pytest.raises(Refused):
+            guard.allow_vote(OTHER, 3, 5)
 
 
 def test_a_refusal_changes_nothing(tmp_path: Path) -> None:
