@@ -307,3 +307,48 @@ def test_a_head_that_goes_back_to_its_own_ancestor() -> None:
     world.deliver(world.head("44a", roots=ROOTS))
     reorg = one(world.deliver(world.head("42a", roots=ROOTS)))
     assert (reorg.depth, reorg.crosses_epoch) == (2, False)
+
+
+def test_headers_that_tell_more_than_a_node_reports() -> None:
+    """The depth is the node's, what it touches goes by the headers: a node that is followed reported it, too."""
+    world = World(standings={NodeId("c"): Standing.HELD})
+    world.link("38a", "39a", "42a")
+    world.link("38a", "43b")
+    world.deliver(world.head("42a", roots=ROOTS))
+    world.head("43b", NodeId("c"), roots=(ROOT_5, ROOT_6))
+    world.report(B, "42a", "43b", 1)
+    reorg = one(world.deliver(world.head("43b", roots=(ROOT_5, OTHER_6))))
+    assert (reorg.depth, reorg.crosses_epoch, reorg.nodes, reorg.reported_by) == (1, True, (A, B), (B,))
+    assert reorg.changed_roots == (RootChange(Epoch(6), ROOT_6, OTHER_6),)
+
+
+def test_a_common_block_is_no_higher_than_the_lower_head() -> None:
+    """A depth that is counted from the higher head says nothing more."""
+    world = World(now=42.2 * SLOT)
+    world.deliver(world.head("39a"))
+    world.report(A, "39a", "42b", 1)
+    world.deliver(world.head("42b"))
+    assert one(world.wait()).crosses_epoch is True
+
+
+def test_an_ancestor_is_not_another_block() -> None:
+    """What came after 38a at slot 39, if anything did, is not known."""
+    world = World(now=41.2 * SLOT)
+    world.link("38a", "41a")
+    world.deliver(world.head("41a"))
+    world.deliver(world.head("38a"))
+    reorg = one(world.wait())
+    assert (reorg.depth, reorg.crosses_epoch, reorg.touches_next_duties) == (3, True, None)
+
+
+def test_a_common_block_that_is_itself_a_head_needs_no_header() -> None:
+    branches = Branches()
+    branches.link(root("44a"), Slot(44), root("42a"))
+    low, high, beside = (
+        BlockRef(Slot(42), root("42a")),
+        BlockRef(Slot(44), root("44a")),
+        BlockRef(Slot(43), root("43b")),
+    )
+    assert branches.common(low, high, {}) == branches.common(high, low, {}) == (42, None)
+    assert branches.common(beside, high, {}) == (None, root("42a"))
+    assert branches.common(beside, high, {root("42a"): Slot(42)}) == (None, root("43b"))
