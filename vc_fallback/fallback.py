@@ -152,6 +152,7 @@ class BeaconNodeFallback(
             cooldowns=heads.cache.cooldowns,
             chain=self._chain,
             news=self._changed,
+            identified=heads.cache.identified,
         )
         self._witnesses = Witnesses(desk)
         self._returns = Returns(desk, self._preparations, self._tell_again)
@@ -451,12 +452,12 @@ class BeaconNodeFallback(
         listed = self._heads.candidates.current.get(node_id)
         connection = None if listed is None else listed.candidate.connection
 
-        def ended(route: Route, began: float, at: float, error: NodeError | None) -> None:
+        def ended(route: Route, _began: float, at: float, error: NodeError | None) -> None:
             if error is None or self._desk is None:
                 return
             now = self._heads.candidates.current.get(node_id)
             if now is not None and now.candidate.connection == connection:
-                self._desk.ended(node_id, route, began, at, error)
+                self._desk.ended(node_id, route, at, error)
                 if self._returns is not None:
                     self._returns.ended(node_id, error)
                 self._witnesses.ended(node_id, route, at, error)
@@ -473,6 +474,8 @@ class BeaconNodeFallback(
                 self._chain.forget(node_id)
                 if self._desk is not None:
                     self._desk.forget(node_id)
+        if self._desk is not None:
+            self._desk.identities(signal)
         if self._returns is not None:
             self._returns(signal)
             self._witnesses(signal)

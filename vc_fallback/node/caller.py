@@ -174,6 +174,9 @@ class Caller:
             if response is None:
                 raise failures.RequestTimeout(self.node_id, route.template, f"no answer within {limit:.3g} s")
             received = self._clock.now()
+            if not route.inspects and (reason := self._quarantined()):
+                # It was found to be on another chain while it was asked (N7).
+                raise failures.Quarantined(self.node_id, route.template, reason)
             if response.status not in success or (body is not None and says_known(response)):
                 items = 0 if body is None else body.items
                 proven = self.capabilities.proven(route.operation)

@@ -1,6 +1,7 @@
 """What all requests share: whom there is to ask, what is known of the chain, and the tasks that are theirs."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Protocol
 
 from vc_fallback.base.clock import Clock
@@ -8,7 +9,7 @@ from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import Epoch, NodeId, Root, Slot
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates
-from vc_fallback.chain import SlotClock
+from vc_fallback.chain import ChainIdentity, SlotClock
 from vc_fallback.decide.cooldown import Cooldowns
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.latency import LatencyDigest
@@ -17,6 +18,7 @@ from vc_fallback.health.book import HealthBook
 from vc_fallback.node.failures import RateLimited, Unauthorized
 from vc_fallback.node.pool import NodePool
 from vc_fallback.node.routes import Route
+from vc_fallback.routing.identities import Identities
 from vc_fallback.routing.planner import Planner
 from vc_fallback.routing.publish_log import PublishLog
 from vc_fallback.routing.runner import Runner
@@ -76,6 +78,7 @@ class Desk:
         cooldowns: Cooldowns,
         chain: ChainView,
         news: Watch[None],
+        identified: Callable[[NodeId, ChainIdentity], None],
     ) -> None:
         self.settings = settings
         self.clock = clock
@@ -93,6 +96,7 @@ class Desk:
         """How often in a row another node was faster with attestation data than one that was asked before it."""
         self.being_timed: set[NodeId] = set()
         """Nodes of which it is being found out how long they take."""
+        self.identities = Identities(book, pool, clock, identified)
         self.publishes = PublishLog()
         self.planner = Planner(candidates, book, cooldowns, clock)
         self._latencies: dict[NodeId, dict[str, LatencyDigest]] = {}
@@ -137,10 +141,9 @@ class Desk:
         self.outrun.pop(node_id, None)
         self.publishes.forget(node_id)
 
-    def ended(self, node_id: NodeId, route: Route, _began: float, at: float, error: NodeError | None) -> None:
-        """Take how a request ended, whoever sent it: a node may ask to be left alone (Q11)."""
-        if error is None:
-            return
+    def ended(self, node_id: NodeId, route: Route, at: float, error: NodeError) -> None:
+        """Take how a request failed, whoever sent it: a node may ask to be left alone (Q11)."""
+        self.identities.ended(node_id, at, error)
         if isinstance(error, RateLimited):
             rest = self.settings.cooldown if error.retry_after is None else error.retry_after
             self.cooldowns.cool(node_id, at, rest, asked=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from vc_fallback.base.types import NodeId, Sourced
 from vc_fallback.base.watch import Watch
-from vc_fallback.node.failures import NotReady, RateLimited, SemanticError, Unauthorized
+from vc_fallback.node.failures import NotReady, Quarantined, RateLimited, SemanticError, Unauthorized
 from vc_fallback.routing.outcomes import NO_SAY, Accept, Op, QuorumNotReached, Report, check
 from vc_fallback.routing.runner import Runner, Timer
 from vc_fallback.routing.together import Together
@@ -209,8 +209,8 @@ class _Vote(Together[T], Generic[T]):
         voter.under_way = False
         if attempt.answer is not None and attempt.doubt is None:
             self._take(voter.node_id, self._key(attempt.answer), attempt.answer)
-        elif attempt.doubt is not None or isinstance(attempt.error, (SemanticError, NotReady)):
-            # It does not stand by what it gave before.
+        elif attempt.doubt is not None or isinstance(attempt.error, (SemanticError, NotReady, Quarantined)):
+            # It does not stand by what it gave before, or that was of another chain.
             self._answers.pop(voter.node_id, None)
         if isinstance(attempt.error, _OUT):
             self._leave_out(voter)

@@ -109,6 +109,9 @@ class Requests:
             node = desk.pool.get(node_id)
         except KeyError:
             raise Closed(node_id, what, REMOVED) from None
+        if node_id in desk.identities.unsure:
+            wait = min(desk.part(desk.settings.attestation_next), end - desk.clock.now())
+            await desk.identities.ask(node, what, wait)
         left = end - desk.clock.now()
         # Who is asked at the last moment is not to blame for it: the request ends before its own time does.
         timeout = left - EARLIER if left > desk.part(desk.settings.attestation_next) else max(left, 0.0) + EARLIER
