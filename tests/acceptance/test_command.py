@@ -13,6 +13,7 @@ import pytest
 
 from tests.json_schema import check_line
 from tests.processes import COMMAND, ROOT, Process, devnet, run
+from vc_fallback.cli.main import main
 
 DEAD = "http://127.0.0.1:1"
 """A port at which nobody listens."""
@@ -47,55 +48,86 @@ def parsed(lines: list[str]) -> list[dict[str, Any]]:
 # What is wrong with the command line
 
 
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        (["monitor"], "candidates: "),
-        (["monitor", DEAD, "ftp://u:hunter2@h/"], "candidates[1].url: "),
-        (["monitor", DEAD, "u:hunter2@h"], "candidates[1].url: "),
-        (["monitor", DEAD, ""], "candidates[1].url: "),
-        (["monitor", "http://u:hunter2@h:port/"], "candidates[0].url: "),
-        (["monitor", "http://u:hunter2@h:99999/"], "candidates[0].url: "),
-        (["monitor", "http://u:hunter2@/"], "candidates[0].url: "),
-        (["monitor", "http://h/#hunter2"], "candidates[0].url: "),
-        (["monitor", "http://h/\x1b[31mhunter2"], "candidates[0].url: "),
-        (["monitor", "--demo", "http://u:hunter2@h"], "--demo: "),
-        (["monitor", "--duration", "0", DEAD], "--duration: "),
-        (["monitor", "--duration", "-1", DEAD], "--duration: "),
-        (["monitor", "--duration", "nan", DEAD], "--duration: "),
-        (["monitor", "--duration", "inf", DEAD], "--duration: "),
-        (["monitor", "--duration", "http://u:hunter2@h"], "--duration: "),
-        (["monitor", DEAD, "--duration"], "--duration"),
-        (["monitor", "--slots", "0", DEAD], "--slots: "),
-        (["monitor", "--slots", "-3", DEAD], "--slots: "),
-        (["monitor", "--slots", "1.5", DEAD], "--slots: "),
-        (["monitor", "--slots", "9" * 5000, DEAD], "--slots: "),
-        (["monitor", "--format", "xml", DEAD], "--format: "),
-        (["monitor", "--format", "http://u:hunter2@h", DEAD], "--format: "),
-        (["monitor", "--log-level", "loud", DEAD], "--log-level: "),
-        (["monitor", "--unknown=hunter2", DEAD], "--unknown"),
-        (["--unknown"], "--unknown"),
-        (["http://u:hunter2@h"], "command: "),
-        ([], "command: "),
-        (["devnet", "0"], "COUNT: "),
-        (["devnet", "two"], "COUNT: "),
-        (["devnet", "2", "--slot-duration", "0"], "--slot-duration: "),
-        (["devnet", "2", "--port", "70000", "--port", "1"], "--port: "),
-        (["devnet", "2", "--port", "5000"], "--port: "),
-        (["devnet", "2", "--host", "localhost"], "--host: "),
-        (["devnet", "2", "--framing", "geth"], "--framing: "),
-        (["devnet", "2", "--faults"], "--faults: "),
-    ],
-    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
-)
-def test_a_mistake_is_one_line_that_names_the_field_and_status_2(arguments: list[str], field: str) -> None:
-    """Scenario 8, rule 11."""
-    status, out, err = run(*arguments)
-    assert (status, out) == (2, [])
+MISTAKES: list[tuple[list[str], str]] = [
+    (["monitor"], "candidates: "),
+    (["monitor", DEAD, "ftp://u:hunter2@h/"], "candidates[1].url: "),
+    (["monitor", DEAD, "u:hunter2@h"], "candidates[1].url: "),
+    (["monitor", DEAD, ""], "candidates[1].url: "),
+    (["monitor", "http://u:hunter2@h:port/"], "candidates[0].url: "),
+    (["monitor", "http://u:hunter2@h:99999/"], "candidates[0].url: "),
+    (["monitor", "http://u:hunter2@/"], "candidates[0].url: "),
+    (["monitor", "http://h/#hunter2"], "candidates[0].url: "),
+    (["monitor", "http://h/\x1b[31mhunter2"], "candidates[0].url: "),
+    (["monitor", "--demo", "http://u:hunter2@h"], "--demo: "),
+    (["monitor", "--duration", "0", DEAD], "--duration: "),
+    (["monitor", "--duration", "-1", DEAD], "--duration: "),
+    (["monitor", "--duration", "nan", DEAD], "--duration: "),
+    (["monitor", "--duration", "inf", DEAD], "--duration: "),
+    (["monitor", "--duration", "http://u:hunter2@h"], "--duration: "),
+    (["monitor", DEAD, "--duration"], "--duration"),
+    (["monitor", "--slots", "0", DEAD], "--slots: "),
+    (["monitor", "--slots", "-3", DEAD], "--slots: "),
+    (["monitor", "--slots", "1.5", DEAD], "--slots: "),
+    (["monitor", "--slots", "9" * 5000, DEAD], "--slots: "),
+    (["monitor", "--format", "xml", DEAD], "--format: "),
+    (["monitor", "--format", "http://u:hunter2@h", DEAD], "--format: "),
+    (["monitor", "--log-level", "loud", DEAD], "--log-level: "),
+    (["monitor", "--unknown=hunter2", DEAD], "--unknown"),
+    (["--unknown"], "--unknown"),
+    (["http://u:hunter2@h"], "command: "),
+    ([], "command: "),
+    (["devnet", "0"], "COUNT: "),
+    (["devnet", "two"], "COUNT: "),
+    (["devnet", "2", "--slot-duration", "0"], "--slot-duration: "),
+    (["devnet", "2", "--port", "70000", "--port", "1"], "--port: "),
+    (["devnet", "2", "--port", "5000"], "--port: "),
+    (["devnet", "2", "--host", "localhost"], "--host: "),
+    (["devnet", "2", "--framing", "geth"], "--framing: "),
+    (["devnet", "2", "--faults"], "--faults: "),
+]
+
+
+@pytest.fixture
+def signals_as_before() -> Iterator[None]:
+    """The command holds signals back from its beginning on, and ends with its process."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def assert_one_line(err: str, field: str) -> None:
     assert err.count("\n") == 1
     assert field in err
     assert "hunter2" not in err
     assert err.rstrip("\n").isprintable()
+
+
+@pytest.mark.usefixtures("signals_as_before")
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    MISTAKES,
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+def test_a_mistake_is_one_line_that_names_the_field_and_status_2(
+    arguments: list[str], field: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Scenario 8, rule 11."""
+    status = main(arguments)
+    written = capfd.readouterr()
+    assert (status, written.out) == (2, "")
+    assert_one_line(written.err, field)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [([], "command: "), (["monitor", DEAD, "ftp://u:hunter2@h/"], "candidates[1].url: ")],
+    ids=["nothing", "monitor"],
+)
+def test_a_process_that_is_started_by_mistake(arguments: list[str], field: str) -> None:
+    """Scenario 8, as a shell sees it."""
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, [])
+    assert_one_line(err, field)
 
 
 def test_a_port_that_is_taken_is_a_mistake_too(urls: list[str]) -> None:

@@ -193,7 +193,7 @@ async def ask(call: Call, troubles: list[Trouble]) -> None:
 
 @every
 @backends
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_any_answer_is_a_value_or_a_failure(backend: str, method: str, data: st.DataObject) -> None:
     """Nothing of pydantic, msgspec, httpx, ssz or Unicode comes out, whatever status, headers and body are."""

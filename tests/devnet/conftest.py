@@ -49,8 +49,17 @@ def devnet(node_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="session")
 def stories(devnet: Devnet, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Story]:
-    """What was seen of each fault; it happens once for all tests of it."""
-    return cache(lambda fault: told(devnet, fault, tmp_path_factory.mktemp("story")))
+    """What was seen of each fault; it happens once for all tests of it, also where that goes wrong."""
+    begun: set[str] = set()
+
+    @cache
+    def story_of(fault: str) -> Story:
+        if fault in begun:
+            pytest.fail("the first test of this fault says what went wrong")
+        begun.add(fault)
+        return told(devnet, fault, tmp_path_factory.mktemp("story"))
+
+    return story_of
 
 
 @pytest.fixture(scope="session")

@@ -60,10 +60,9 @@ def test_decisions_are_of_every_kind() -> None:
     assert min(anyio.run(decisions.watch, 2, 2) + anyio.run(decisions.event, 2, 2)) > 0
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_rounds_of_checks_end_with_the_time_out_of_those_that_hang(backend: str) -> None:
+def test_rounds_of_checks_end_with_the_time_out_of_those_that_hang() -> None:
     """Every node is checked in every round; only those that hang take as long."""
-    found = anyio.run(rounds, 4, 1, 2, 1, backend=backend)
+    found = anyio.run(rounds, 4, 1, 2, 1)
     assert [len(found.first), len(found.later)] == [1, 1]
     for one in (*found.first, *found.later):
         assert 0 < one.answered < 1.5 <= one.ended
