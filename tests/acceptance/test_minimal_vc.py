@@ -1,6 +1,7 @@
 """The example validator client over simulated nodes: what it publishes, slot by slot, while nodes fail."""
 
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -73,23 +74,20 @@ class Running:
             contributions = [line for line in self.lines if (line["duty"], line["slot"]) == ("contribution", slot)]
             assert [line["outcome"] for line in contributions] == ["published"] * 4
 
-    def published(self, operation: str) -> list[Any]:
-        """What nodes have taken of a kind, each once, in the order of their slots."""
-        bodies = {
-            json.dumps(item, sort_keys=True)
-            for node in self.net
-            for one in node.published
-            if one.operation.startswith(operation) and one.taken
-            for item in (lambda body: body if isinstance(body, list) else [body])(json.loads(one.body))
-        }
-        return [json.loads(body) for body in bodies]
+    def published(self, operation: str, slot: int | None = None) -> list[Any]:
+        """What nodes have taken of a kind, each once; of votes those of a slot, where it is given."""
+        bodies: dict[str, None] = {}
+        for one in (one for node in self.net for one in node.published):
+            if one.operation.startswith(operation) and one.taken:
+                items = json.loads(one.body)
+                bodies.update((json.dumps(item), None) for item in (items if isinstance(items, list) else [items]))
+        found = [json.loads(body) for body in bodies]
+        return found if slot is None else [item for item in found if item["data"]["slot"] == str(slot)]
 
 
 @asynccontextmanager
-async def running(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, count: int = 3, keys: int = 8
-) -> AsyncIterator[Running]:
-    """Run the client over nodes of a chain of Capella with eight validators, of which it has so many keys."""
+async def running(folder: Path, monkeypatch: pytest.MonkeyPatch, validators: int = 8) -> AsyncIterator[Running]:
+    """Run the client, which has eight keys, over nodes of a chain of Capella with so many validators."""
 
     async def at_once(call: Callable[..., Any], *arguments: Any) -> Any:
         # In a thread time would jump over it.
@@ -97,7 +95,7 @@ async def running(
 
     monkeypatch.setattr(anyio.to_thread, "run_sync", at_once)
     async with simulated_devnet(
-        count, slots_per_epoch=8, forks={"capella": 0}, validators=8, start_slot=FIRST - 1, into=5.0
+        3, slots_per_epoch=8, forks={"capella": 0}, validators=validators, start_slot=FIRST - 1, into=5.0
     ) as net:
         for index, key in enumerate(KEYS):
             net.chain.registry.change(index, pubkey=key.pubkey)
@@ -107,7 +105,7 @@ async def running(
         out = Running(net, guard)
         config = FallbackConfig.from_urls(net.urls)
         async with BeaconNodeFallback(config, clock=net.clock) as nodes, anyio.create_task_group() as tasks:
-            tasks.start_soon(run, nodes, KEYS[:keys], guard, lambda line: out.lines.append(json.loads(line)))
+            tasks.start_soon(run, nodes, KEYS, guard, lambda line: out.lines.append(json.loads(line)))
             yield out
             tasks.cancel_scope.cancel()
 
@@ -187,7 +185,31 @@ async def test_nothing_is_missed_while_nodes_fail(tmp_path: Path, monkeypatch: p
     client.assert_all_done(FIRST, FIRST + 3)
 
 
-async def test_what_fails_costs_no_other_duty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_many_validators_it_does_the_duties_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Committees of four, in each the places of ours; a seat of the sync committee each, in one of its four parts."""
+    async with running(tmp_path, monkeypatch, validators=32) as client:
+        await client.until(FIRST + 2)
+    chain = client.net.chain
+    for slot in (FIRST, FIRST + 1):
+        proposer = chain.proposer(slot)
+        assert client.outcomes("block", slot) == ({proposer: "published"} if proposer < 8 else {})
+        committee = chain.shuffling.committees(16, chain.dependent_root(16))[slot % 8][0]
+        ours = {member: "published" for member in committee if member < 8}
+        assert client.outcomes("attestation", slot) == ours
+        assert len(client.outcomes("aggregate", slot)) == min(1, len(ours))
+        bits = {vote["aggregation_bits"] for vote in client.published("submitPoolAttestations", slot)}
+        assert bits == {f"0x{16 + (1 << committee.index(member)):02x}" for member in ours}
+        parts = [chain.shuffling.sync_subcommittee(16, number) for number in range(4)]
+        ours_in = [min((member for member in part if member < 8), default=None) for part in parts]
+        contributing = client.outcomes("contribution", slot)
+        assert contributing == {member: "published" for member in ours_in if member is not None}
+
+
+async def test_what_fails_costs_no_other_duty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Votes that nobody takes, blocks that nobody makes, a guard that refuses, a block that comes never."""
     async with running(tmp_path, monkeypatch) as client:
         client.net.chain.miss(FIRST + 3)
@@ -215,6 +237,7 @@ async def test_what_fails_costs_no_other_duty(tmp_path: Path, monkeypatch: pytes
         assert client.at(duty, FIRST + 3) == {4.0}
     for slot in range(FIRST, FIRST + 4):
         assert client.outcomes("sync_message", slot) == dict.fromkeys(range(8), "published")
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 async def test_duties_are_asked_for_until_they_come_and_again_when_another_block_fixes_them(
@@ -225,8 +248,8 @@ async def test_duties_are_asked_for_until_they_come_and_again_when_another_block
         chain, refusals = client.net.chain, []
         chain.branch("other", above=126)
         for node in client.net:
-            refusals.append(node.answer("/eth/v1/validator/duties/*", 503, "syncing"))
-            refusals.append(node.answer("/eth/v2/validator/duties/*", 503, "syncing"))
+            refusals.append(node.answer("/eth/v1/validator/duties/*", 500, "broken"))
+            refusals.append(node.answer("/eth/v2/validator/duties/*", 500, "broken"))
         await client.until(FIRST + 1.2)
         for refusal in refusals:
             refusal.remove()
