@@ -311,11 +311,13 @@ def test_a_head_that_goes_back_to_its_own_ancestor() -> None:
 
 def test_headers_that_tell_more_than_a_node_reports() -> None:
     """The depth is the node's, what it touches goes by the headers: a node that is followed reported it, too."""
-    world = World(standings={NodeId("c"): Standing.HELD})
-    world.link("38a", "39a", "42a")
+    held = [NodeId("c"), NodeId("d")]
+    world = World(standings=dict.fromkeys(held, Standing.HELD))
+    world.link("37a", "38a", "39a", "42a")
     world.link("38a", "43b")
     world.deliver(world.head("42a", roots=ROOTS))
-    world.head("43b", NodeId("c"), roots=(ROOT_5, ROOT_6))
+    for node in held:
+        world.head("43b", node, roots=ROOTS)
     world.report(B, "42a", "43b", 1)
     reorg = one(world.deliver(world.head("43b", roots=(ROOT_5, OTHER_6))))
     assert (reorg.depth, reorg.crosses_epoch, reorg.nodes, reorg.reported_by) == (1, True, (A, B), (B,))
