@@ -17,6 +17,8 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [\t\x20-\x7e\x8
 _PREFIX = b"HTTP/1."
 _HEAD_END = b"\r\n\r\n"
 _BARE = (204, 304)
+_JOINED = 64 * 1024
+"""Bytes of a read whose chunks are handed on as one; more, as of a block, is not copied for that."""
 
 _IDLE, _HEAD, _LENGTH, _CHUNKED, _CLOSE, _DONE = range(6)
 
@@ -280,9 +282,11 @@ class ResponseDecoder:
         # What is no data is framing: size, extension, trailers. It is counted anew with each chunk.
         self._framing = 0 if self._chunk_over else self._framing + len(data) - sum(map(len, pieces))
         target = self._target
-        if pieces:
+        if len(pieces) > 1 and len(data) <= _JOINED:
             # At once: with an event to a chunk, and many of them in a read, half of the work is that of handing on.
-            target.data(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+            pieces = [b"".join(pieces)]
+        for piece in pieces:
+            target.data(piece)
         if failure is not None:
             raise failure
         if self._framing > self._limits.framing or len(self._headers) > self._limits.header_count:
