@@ -80,6 +80,24 @@ async def test_the_heads_topics_need_no_other_connection() -> None:
             assert [record.topics for record in node.opens] == [HEADS]
 
 
+async def test_a_reorg_of_a_fallback_is_not_told_while_a_primary_serves() -> None:
+    """C5: as its heads are not."""
+    async with (
+        simulated_devnet(2) as net,
+        holding(net, fallbacks=[net[1]]) as held,
+        reading(held, "chain_reorg", "head") as reader,
+    ):
+        await held.until(130.5)
+        net.chain.branch("side", above=129)
+        net[1].switch("side")
+        await held.until(131.5)
+        assert reader.of("chain_reorg") == []
+        assert {event.node_id for event in reader.events if event.value.slot > 129} == {"bn1"}  # type: ignore[union-attr]
+        net[0].switch("side")
+        await anyio.sleep(0.1)
+        assert reader.sources("chain_reorg") == {"bn1"}
+
+
 async def test_a_topic_that_is_not_known_here_passes_as_it_is() -> None:
     """T1: raw data; JSON as it is, told once, text where it is none."""
     chain = SimulatedChain(start_slot=128)

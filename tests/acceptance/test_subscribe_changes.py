@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from tests.acceptance.facade import holding, listed, moved
+from tests.acceptance.harness import known
 from tests.acceptance.subscribed import HEADS, carried, exit_of, lose, opens, reading
 from tests.acceptance.test_secrets import HEADER, PASSWORD, PATH, QUERY, SECRETS, USER
 from vc_fallback.node.topic_events import read_topic_event
@@ -165,11 +166,14 @@ async def test_events_of_a_quarantined_node_are_never_told() -> None:
             assert reader.sources("voluntary_exit") == {"bn2"}
 
 
-async def test_events_before_the_chain_is_known_are_not_told() -> None:
-    """I1, G6: the connections stand, and what comes is nobody's until the node is known to be on our chain."""
+@pytest.mark.parametrize("configured", [True, False])
+async def test_events_before_the_chain_is_known_are_not_told(configured: bool) -> None:
+    """I1, G6, H15: the connections stand, and what comes is nobody's until the node is known to be on our chain, which
+    may be configured."""
     async with simulated_devnet(1) as net:
         net[0].answer(GENESIS, 503, "{}")
-        async with holding(net, ready=0, chain=None) as held, reading(held, "voluntary_exit") as reader:
+        chain = known(net.chain) if configured else None
+        async with holding(net, ready=0, chain=chain) as held, reading(held, "voluntary_exit") as reader:
             await held.until(128.5)
             assert carried(net[0]) == {"voluntary_exit"}
             net[0].publish("voluntary_exit", exit_of(1))

@@ -251,3 +251,23 @@ async def test_a_topic_refused_within_a_stream_costs_that_topic() -> None:
         assert len(opens(net[0])) <= 6
         await held.until(132.5)
         assert reader.slots() == [128, 129, 130, 131, 132]
+
+
+async def test_the_old_connection_goes_only_when_the_new_one_is_surely_taken() -> None:
+    """Case 4, T1: the refusal comes a moment after the answer."""
+    chain = SimulatedChain(start_slot=128)
+    async with (
+        SimulatedNode(chain, name="bn1", topics=[*TOPICS, "brand_new"]) as node,
+        holding([node]) as held,
+        reading(held, "block"),
+    ):
+        await held.until(129.5)
+        async with reading(held, "brand_new") as other:
+            # Connections take no virtual time, and a new one counts as taken 0.1 s after its answer.
+            await anyio.sleep(0.05)
+            refused = node.broadcast.framing.event("error", '{"code":400,"message":"not brand_new"}')
+            (stream,) = (stream for stream in node.streams if "brand_new" in stream.topics)
+            stream.body(refused)
+            await anyio.sleep(0.5)
+            assert other.errors
+        assert [record.closed for record in node.opens if record.topics == ("block",)] == [None]
