@@ -129,9 +129,9 @@ def told(devnet: Devnet, fault: str, folder: Path) -> Story:
         breaking.start(devnet, FIRST)
         if fault == "frozen":
             story.answered_frozen = answers(devnet, FIRST)
-        tiers.wait("gate", since=story.shut, open=False, holder=tiers.id(LAST))
         if keeping is not None:
             story.liveness = portal.call(keeping.go_on)
+        tiers.wait("gate", since=story.shut, open=False, holder=tiers.id(LAST))
         portal.call(asked.until_slot_is_over, monitor.slot_at(story.broken) + ALONE)
         # How far a node is behind is known as long as two others agree on the tip.
         seen.update(symptoms(monitor, fault, story.broken))
