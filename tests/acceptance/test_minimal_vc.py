@@ -210,7 +210,7 @@ async def test_of_many_validators_it_does_the_duties_of_its_own(
 async def test_what_fails_costs_no_other_duty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Votes that nobody takes, blocks that nobody makes, a guard that refuses, a block that comes never."""
+    """Votes that nobody takes, blocks that nobody makes or of another slot, a guard that refuses, a missing head."""
     async with running(tmp_path, monkeypatch) as client:
         client.net.chain.miss(FIRST + 3)
         for node in client.net:
@@ -218,6 +218,8 @@ async def test_what_fails_costs_no_other_duty(
         await client.until(FIRST + 0.9)
         for node in client.net:
             node.answer(f"/eth/v3/validator/blocks/{FIRST + 1}", 500, "no block")
+        for node in (client.net[0], client.net[1]):
+            node.override(f"/eth/v3/validator/blocks/{FIRST + 2}", slot=str(FIRST))
         await client.until(FIRST + 1.9)
         refused = client.attester(FIRST + 2)
         client.guard.allow_vote(KEYS[refused].pubkey, 16, 17)
@@ -232,6 +234,7 @@ async def test_what_fails_costs_no_other_duty(
         ["published"],
         ["published"],
     ]
+    assert [int(block["message"]["slot"]) - FIRST for block in client.published("publishBlock")] == [0, 2, 3]
     # Without a block they vote when it is time. By then it is epoch 17.
     for duty in ("attestation", "sync_message"):
         assert client.at(duty, FIRST + 3) == {4.0}
