@@ -277,7 +277,11 @@ class TopicHub:
         settings, slot = self._context.config.topics, self._context.slot
         patience = settings.unserved * slot + settings.scaled("attempt", slot)
         nodes, heads = look_at_topics(self._context, self._units), look_at_heads(self._context)
+        carried = frozenset().union(*(node.standing for node in (*nodes, *heads) if node.carries and node.flows))
         for subscription in list(self._subscriptions):
+            if not subscription.missing and subscription.topics <= carried:
+                # Many subscribers, and nothing wrong: heads are not to wait for this.
+                continue
             for topic in subscription.topics:
                 among = heads if topic in HEAD_TOPICS else nodes
                 found = outlook(topic, among, subscription.since)

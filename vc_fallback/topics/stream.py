@@ -26,8 +26,8 @@ from vc_fallback.topics.retry import TopicRetry
 logger = logging.getLogger(__name__)
 
 SETTLE = 0.1
-"""Seconds from a new connection's answer until it is taken as accepted, and the old one closed: some nodes refuse by
-their first event (case 4)."""
+"""Seconds from a new connection's answer until it is taken as accepted, and the one before it is closed; at most 1/24 of
+a slot: some nodes refuse by their first event (case 4)."""
 
 HELD = 256
 """Events of a new connection that wait at most until it is known which chain the node is on; more are lost (H15)."""
@@ -95,7 +95,8 @@ class TopicStream:
         context, now, view = self._context, self._context.clock.now(), StreamView()
         healthy_since = context.healthy_since(self.node.node_id)
         for connection in self._connections:
-            at = live_from(connection.opened, connection.requested, healthy_since, context.slot)
+            opened = None if connection.opened is None else connection.opened + self._settle
+            at = live_from(opened, connection.requested, healthy_since, context.slot)
             if at is not None and at <= now:
                 view.live |= connection.asked
             elif at is not None:
@@ -178,6 +179,10 @@ class TopicStream:
         first = settings.scaled("retry_first", slot)
         return BackoffPolicy(first=first, cap=max(first, settings.scaled("retry_cap", slot)))
 
+    @property
+    def _settle(self) -> float:
+        return min(SETTLE, self._context.slot / 24)
+
     def _wake(self) -> None:
         self._woken.set()
 
@@ -213,7 +218,7 @@ class TopicStream:
     def _settles(self, successor: TopicConnection) -> float:
         """Return when a new connection takes the place of the old one."""
         if successor.opened is not None:
-            return successor.opened + SETTLE
+            return successor.opened + self._settle
         if successor.requested is None:
             return math.inf
         # A node that answers with its first event only; one that refuses does so at once.
