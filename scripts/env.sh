@@ -19,7 +19,9 @@ if ! ready; then
             echo "setting up .venv" >&2
             python=$(find_python)
             "$python" -m venv --clear .venv
-            .venv/bin/python -m pip install --quiet --disable-pip-version-check -r scripts/requirements.txt >&2
+            .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r scripts/requirements.txt >&2
+            # With all cores, which pip does with one. What is no valid source there is none of ours.
+            .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
             .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . >&2
             echo "$wanted" >"$stamp"
         fi
