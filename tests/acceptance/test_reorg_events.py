@@ -178,6 +178,25 @@ async def test_a_late_block_that_is_left_out_is_told_without_a_report() -> None:
         assert (reorg.evidence, reorg.depth) == (ReorgEvidence.PARENTS, 1)
 
 
+async def test_no_reorg_is_missed_while_someone_subscribes() -> None:
+    """Case 45: the next block does not come on top of one that was in time, and no node says so; nobody else asks."""
+    async with simulated_devnet(2, slots_per_epoch=8) as net, monitor(net) as followed:
+        net.chain.branch("other", above=41)
+        net.chain.miss(42, branch="other")
+        await followed.until(40.5)
+        assert not [request for node in net for request in node.requests if f"{HEADER}0x" in request.path]
+        async with followed.monitor.reorgs() as subscription:
+            await followed.until(42.5)
+            asked = [request for node in net for request in node.requests if f"{HEADER}0x" in request.path]
+            assert len(asked) == 2
+            for node in net:
+                node.state.branch = "other"
+            reorg = await subscription.receive()
+            assert (reorg.old, reorg.new) == (at(followed.block(42)), at(followed.block(43, "other")))
+            assert (reorg.evidence, reorg.depth) == (ReorgEvidence.PARENTS, 1)
+            assert followed.position(reorg.at) == pytest.approx(43 + 1 / 12, abs=0.01)
+
+
 async def test_there_and_back_again_is_two_reorgs() -> None:
     """C3: A → B → A: told in the order of the heads, also within the time for which one is held back."""
     async with simulated_devnet(1, slots_per_epoch=8) as net, monitor(net) as followed:

@@ -33,7 +33,7 @@ class _Move:
     known: dict[Epoch, Root]
     """The dependent roots by what was known before it."""
     strange: bool
-    """Whether the new head may well not come on top of the old one (:func:`_strange`)."""
+    """Whether its header is to be asked for, as it may not come on top of the old one."""
     evidence: ReorgEvidence | None = None
     due: float = 0.0
     told: bool = False
@@ -82,8 +82,11 @@ class Reorgs:
         """Whether :meth:`wanted` may have something."""
         return self._held is not None or (bool(self._recent) and self._recent[-1].strange)
 
-    def moved(self, delivered: Delivered, now: float, slots: SlotClock) -> list[ChainReorged]:
-        """Take a delivered head, before the dependent roots it brings are looked at; return the reorgs to be told."""
+    def moved(self, delivered: Delivered, now: float, slots: SlotClock, *, doubt: bool = False) -> list[ChainReorged]:
+        """Take a delivered head, before the dependent roots it brings are looked at; return the reorgs to be told.
+
+        :param doubt: have its header asked for, however likely it is to come on top of the last one.
+        """
         last, self._last = self._last, delivered
         if last is None or delivered.head.same_block(last.head):
             return []
@@ -95,7 +98,7 @@ class Reorgs:
             root = self._roots.get(of)
             if root is not None:
                 known[of] = root
-        strange = _strange(last, delivered.head, slots)
+        strange = doubt or _strange(last, delivered.head, slots)
         move = _Move(last.head, delivered, now, known, strange, due=now + HOLD * slots.duration)
         self._recent.append(move)
         move.evidence = self._evidence(move)

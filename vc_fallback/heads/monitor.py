@@ -237,8 +237,10 @@ class HeadMonitor:
     def reorgs(self, *, buffer: int | None = None, on_full: OnFull = "drop_oldest") -> Buffered[ChainReorged]:
         """Subscribe to reorgs of the delivered chain: each time that it leaves a branch (C3, C11).
 
-        They come beside the heads, up to 1/24 of a slot after the head that a reorg led to. What a node says of a chain
-        that is not followed is not among them: :class:`NodeReorgSeen` signals tell of it.
+        They come beside the heads, up to 1/24 of a slot after the head that a reorg led to, or when its header came.
+        Nodes do not report each; so the header of every delivered head is asked for while there is a subscription, of
+        the node that brought it: one request a slot. What a node says of a chain that is not followed is not among
+        them: :class:`NodeReorgSeen` signals tell of it.
 
         :param buffer: reorgs that may wait unread; default from the configuration.
         :param on_full: drop the oldest and count it, or close the subscription.

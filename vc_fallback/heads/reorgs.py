@@ -45,7 +45,9 @@ class ReorgWatch:
 
     def moved(self, delivered: Delivered) -> list[ChainReorged]:
         """Take a delivered head; return what is to be told after it, by :meth:`tell`."""
-        told = self._reorgs.moved(delivered, self._clock.now(), self.slots)
+        # Some nodes report no reorg of one slot; who wants to know of all has the header of each head asked for.
+        doubt = bool(self._tell.reorgs)
+        told = self._reorgs.moved(delivered, self._clock.now(), self.slots, doubt=doubt)
         self._look_up()
         return told
 
