@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -83,12 +83,17 @@ def _run(options: argparse.Namespace) -> list[Recording]:
         else:
             for client in names:
                 found += run_jobs([_job(options, client, faults)])
-    if options.keep:
-        options.keep.mkdir(parents=True, exist_ok=True)
-        for run in found:
-            name = f"{run.client}-{'faults' if run.faults else 'no-faults'}.json"
-            (options.keep / name).write_bytes(RECORDING.dump_json(run))
+        if options.keep:
+            _keep(options.keep, found)
+    if len(found) < len(kinds) * len(names):
+        raise DevnetError("not every run came to its end")
     return found
+
+
+def _keep(folder: Path, runs: Iterable[Recording]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for run in runs:
+        (folder / f"{run.client}-{'faults' if run.faults else 'no-faults'}.json").write_bytes(RECORDING.dump_json(run))
 
 
 def _read(folder: Path) -> list[Recording]:

@@ -107,7 +107,11 @@ def live_nodes(recording: Recording, slot: int) -> set[int]:
     No fault holds them in any part of it, from its beginning until the node follows the chain again, and they said in
     the first third of the slot what their head is, and that it is verified.
     """
-    broken = {held.fault.node for held in recording.faults if held.broken < slot + 1 and held.recovered > slot}
+    broken = {
+        held.fault.node
+        for held in recording.faults
+        if held.broken < slot + 1 and (held.recovered is None or held.recovered > slot)
+    }
     answered = {probe.node for probe in recording.probes if probe.slot == slot and probe.head_slot >= 0}
     optimistic = {probe.node for probe in recording.probes if probe.slot == slot and probe.optimistic}
     return (set(range(1, NODES + 1)) & answered) - broken - optimistic

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,15 @@ LATE_START = 1.0
 
 @dataclass(frozen=True)
 class Held:
-    """A fault as it was, in slots since genesis: the node broken, to be mended, and with all blocks and links again."""
+    """A fault as it was, in slots since genesis: the node broken, to be mended, and with all blocks and links again.
+
+    :ivar recovered: `None` where the node did not come back; no fault comes after it.
+    """
 
     fault: Fault
     broken: float
     mended: float
-    recovered: float
+    recovered: float | None
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ def campaign(
 
     It goes on for longer where a node takes long to come back. What is not in a block `after` slots later is missed.
 
-    :raises DevnetError: a node or the client ended by itself, or did not come back, or the chain cannot be read.
+    :raises DevnetError: the nodes did not start, or the client ended by itself, or the chain cannot be read.
     """
     began, load = time.time(), os.getloadavg()[0]
     genesis_time = genesis_time or int(began) + lead
@@ -99,11 +102,11 @@ def campaign(
             clock.sleep_until(first)
             if devnet.head(0).slot < first - SLOTS_PER_EPOCH / 2:
                 raise DevnetError(f"the chain has not begun by slot {first}: the machine was too busy")
-            before = finalized(devnet)
-            held = [_hold(devnet, clock, fault, say) for fault in faults]
-            last = max([first + slots - 1, *(int(one.recovered) + 1 for one in held)])
+            finalized_before = finalized(devnet)
+            held = list(_hold_all(devnet, clock, faults, say))
+            last = max([first + slots - 1, *(int(one.recovered) + 1 for one in held if one.recovered)])
             clock.sleep_until(last + 1 + after)
-            after = finalized(devnet)
+            finalized_after = finalized(devnet)
         status = validators.stop()
         return Recording(
             client=client,
@@ -115,7 +118,7 @@ def campaign(
             duties=witness.duties,
             shown=witness.shown,
             probes=witness.probes,
-            finalized=(before, after),
+            finalized=(finalized_before, finalized_after),
             version=version(devnet),
             began=began,
             load=(load, os.getloadavg()[0]),
@@ -145,6 +148,14 @@ class _Clock:
             time.sleep(min(left, 1.0))
 
 
+def _hold_all(devnet: Devnet, clock: _Clock, faults: Iterable[Fault], say: Callable[[str], None]) -> Iterator[Held]:
+    for fault in faults:
+        held = _hold(devnet, clock, fault, say)
+        yield held
+        if held.recovered is None:
+            break
+
+
 def _hold(devnet: Devnet, clock: _Clock, fault: Fault, say: Callable[[str], None]) -> Held:
     clock.sleep_until(fault.start)
     if clock.now > fault.start + LATE_START:
@@ -154,7 +165,11 @@ def _hold(devnet: Devnet, clock: _Clock, fault: Fault, say: Callable[[str], None
     say(f"slot {broken:.2f}: node {fault.node} {fault.kind}")
     clock.sleep_until(broken + fault.held)
     mended = clock.now
-    MEND[fault.kind](devnet, fault.node)
+    try:
+        MEND[fault.kind](devnet, fault.node)
+    except DevnetError as error:
+        say(f"node {fault.node} does not come back, and no other fault begins: {error}")
+        return Held(fault, broken, mended, None)
     recovered = clock.now
     say(f"slot {recovered:.2f}: node {fault.node} follows the chain again, mended in slot {mended:.2f}")
     return Held(fault, broken, mended, recovered)

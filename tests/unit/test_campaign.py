@@ -8,7 +8,7 @@ import pytest
 
 from scripts.campaign.__main__ import main
 from scripts.campaign.chain import Block, EpochDuties, Vote, judge, parse_block, parse_committees
-from scripts.campaign.figures import figures
+from scripts.campaign.figures import figures, live_nodes
 from scripts.campaign.jobs import INTERRUPTED, RECORDING, Job, start
 from scripts.campaign.page import page
 from scripts.campaign.plan import CYCLE, FIRST_SLOT, KINDS, NODES, Fault, plan
@@ -144,6 +144,11 @@ def test_what_is_missing_is_excused_only_where_no_node_was_live() -> None:
     assert found.total.blocks_missed == 3
     assert found.total.excused_blocks == 2
     assert [(loss.record.slot, loss.live) for loss in found.losses] == [(18, 0), (20, 0), (22, 1)]
+
+
+def test_a_node_that_does_not_come_back_is_live_no_more() -> None:
+    run = recording(chain(), [Held(Fault("killed", 1, 18.3), 18.3, 19.3, None)])
+    assert [sorted(live_nodes(run, slot)) for slot in (17, 18, 23)] == [[1, 2, 3], [2, 3], [2, 3]]
 
 
 def test_a_vote_that_no_block_followed_is_excused() -> None:
