@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from vc_fallback.base.types import NodeId, Tier
 
@@ -50,8 +51,7 @@ class Lack:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTopics:
+class NodeTopics(NamedTuple):
     """One node of the list with role `events`, as of now.
 
     :param carries: whether it may be asked: it is not on another chain.

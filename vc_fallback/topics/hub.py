@@ -17,7 +17,7 @@ from vc_fallback.base.types import NodeId, Provenance, Role, Slot, Tier
 from vc_fallback.candidates import Member
 from vc_fallback.decide.ledger import NodeFacts
 from vc_fallback.decide.seen import SeenWindow
-from vc_fallback.decide.topic_tiers import HIGH_RATE, Outlook, assign, outlook
+from vc_fallback.decide.topic_tiers import HIGH_RATE, NodeTopics, Outlook, assign, outlook
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.events import HeadEvent, HeadTopicEvent, MalformedEvent
 from vc_fallback.node.meaning import MEANINGS, pack
@@ -195,7 +195,7 @@ class TopicHub:
 
     def topics(self) -> dict[str, TopicStatus]:
         """Return the state of the topics that are subscribed to."""
-        nodes, heads = look_at_topics(self._context, self._units), look_at_heads(self._context)
+        (nodes, _), heads = look_at_topics(self._context, self._units), look_at_heads(self._context)
         return {
             topic: TopicStatus(
                 subscribers=len(wanting),
@@ -257,10 +257,10 @@ class TopicHub:
                 # Before it is seen what is lost: who is asked just now need not be helped out.
                 if not context.ledger.nodes[member.node_id].quarantined:
                     self._units.want(member, wanted, tasks)
-        for node_id, topics in assign(wanted, look_at_topics(context, self._units)).items():
+        nodes, due = look_at_topics(context, self._units)
+        for node_id, topics in assign(wanted, nodes).items():
             self._units.want(listed.members[node_id], topics, tasks)
-        due = min((unit.view().due for unit in self._units), default=math.inf)
-        due = min(due, self._judge(now))
+        due = min(due, self._judge(nodes, now))
         slots = context.slots()
         if slots is not None and self._by_topic:
             due = min(due, max(slots.start_of(Slot(slots.slot_at(now) + 1)), now + TICK))
@@ -269,14 +269,14 @@ class TopicHub:
     def _wake(self) -> None:
         self._woken.set()
 
-    def _judge(self, now: float) -> float:
+    def _judge(self, nodes: list[NodeTopics], now: float) -> float:
         """Tell subscribers of topics that nobody carries (T7); return when to look again."""
         due = math.inf
         if not self._subscriptions:
             return due
         settings, slot = self._context.config.topics, self._context.slot
         patience = settings.unserved * slot + settings.scaled("attempt", slot)
-        nodes, heads = look_at_topics(self._context, self._units), look_at_heads(self._context)
+        heads = [] if HEAD_TOPICS.isdisjoint(self._by_topic) else look_at_heads(self._context)
         carried = frozenset().union(*(node.standing for node in (*nodes, *heads) if node.carries and node.flows))
         for subscription in list(self._subscriptions):
             if not subscription.missing and subscription.topics <= carried:

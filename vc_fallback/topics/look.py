@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 
 from vc_fallback.base.signals import StreamState
 from vc_fallback.base.types import NodeId, Role
@@ -17,18 +16,18 @@ HEAD_TOPICS = frozenset({"head", "head_v2", "chain_reorg"})
 _ANSWERED = frozenset({StreamState.OPEN, StreamState.FRESH, StreamState.STALLED})
 
 
-def look_at_topics(context: TopicContext, units: TopicUnits) -> list[NodeTopics]:
-    """See what every node has of other topics than the head's."""
-    nodes = []
+def look_at_topics(context: TopicContext, units: TopicUnits) -> tuple[list[NodeTopics], float]:
+    """See what every node has of other topics than the head's, and when time alone may change that, in loop time."""
+    nodes, due = [], math.inf
     for node, facts in _nodes(context):
         unit = units.get(node.node_id)
         if unit is None:
             nodes.append(node)
             continue
         view = unit.view()
+        due = min(due, view.due)
         nodes.append(
-            replace(
-                node,
+            node._replace(
                 live=view.live,
                 asked=view.asked,
                 standing=view.standing,
@@ -37,15 +36,14 @@ def look_at_topics(context: TopicContext, units: TopicUnits) -> list[NodeTopics]
                 lacks=view.lacks,
             )
         )
-    return nodes
+    return nodes, due
 
 
 def look_at_heads(context: TopicContext) -> list[NodeTopics]:
     """See which head streams there are."""
     now = context.clock.now()
     return [
-        replace(
-            node,
+        node._replace(
             live=HEAD_TOPICS if facts.stream.state in _ANSWERED else NOTHING,
             standing=HEAD_TOPICS if facts.stream.standing_connection else NOTHING,
             lacks=dict.fromkeys(HEAD_TOPICS, Lack(f"head stream {facts.stream.state}", refused=False, at=now)),

@@ -26,8 +26,8 @@ from vc_fallback.topics.retry import TopicRetry
 logger = logging.getLogger(__name__)
 
 SETTLE = 0.1
-"""Seconds from a new connection's answer until it is taken as accepted, and the one before it is closed; at most 1/24 of
-a slot: some nodes refuse by their first event (case 4)."""
+"""Seconds from a new connection's answer until it is taken as accepted, and the one before it is closed, 1/24 of a slot
+at most: some nodes refuse by their first event (case 4)."""
 
 HELD = 256
 """Events of a new connection that wait at most until it is known which chain the node is on; more are lost (H15)."""
