@@ -271,3 +271,18 @@ async def test_the_old_connection_goes_only_when_the_new_one_is_surely_taken() -
             await anyio.sleep(0.5)
             assert other.errors
         assert [record.closed for record in node.opens if record.topics == ("block",)] == [None]
+
+
+async def test_the_heads_topics_are_an_error_too_where_nobody_serves() -> None:
+    """T7: a subscriber to heads alone is told as well, and has its heads when a node is back."""
+    async with simulated_devnet(1) as net, holding(net) as held, reading(held, "head") as reader:
+        await held.until(129.5)
+        await net[0].kill()
+        await held.until(133)
+        ((at, error),) = reader.errors
+        assert 39 <= at - 18 <= 39.1
+        assert error.reasons == {"bn1": "head stream backoff"}
+        net[0].restart()
+        await held.until(138.5)
+        assert [value.slot for value in reader.of("head")][-2:] == [137, 138]
+        assert len(reader.errors) == 1
