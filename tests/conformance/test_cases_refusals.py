@@ -147,6 +147,27 @@ async def test_both_forms_of_one_block_are_one_head() -> None:
         ]
 
 
+@pytest.mark.parametrize("apart", [True, False])
+async def test_second_form_that_is_broken_leaves_the_first(apart: bool) -> None:
+    """Case 7, rule 4: a `head_v2` that cannot be read costs itself, also in one segment with the block's `head`."""
+    chain = SimulatedChain(into=1)
+    async with scripted(chain) as node, monitor([node]) as followed:
+        await anyio.sleep(1)
+        node.send_raw(event("head", head(128)) + event("head_v2", head_v2(128)))
+        for slot in (129, 130, 131, 132):
+            await followed.until(slot + 0.2)
+            node.send_raw(event("head", head(slot, BB)))
+            if apart:
+                await anyio.sleep(0.01)
+            node.send_raw(event("head_v2", head_v2(slot, BB).replace('"slot"', '"solt"')))
+        await followed.until(133.2)
+        node.send_raw(event("head", head(133)) + event("head_v2", head_v2(133)))
+        await anyio.sleep(1)
+        # The first of them was taken for the double of a second form that could be read.
+        assert [head.slot for head in followed.blocks()] == [128, 130, 131, 132, 133]
+        assert followed.deliveries()[-1].payload_status is PayloadStatus.FULL
+
+
 async def test_mixed_fleet_feeds_one_cache() -> None:
     """Case 7: one node has the old form and one the new: both stand behind one head, which is delivered once."""
     chain = SimulatedChain(into=1)

@@ -38,10 +38,12 @@ class HeadConnection(Connection):
         self._stream = owner
         self._second_form = False
         """Whether the node sends `head_v2`."""
+        self._broken_form = False
+        """Whether the last of them was malformed: then `head` counts, whatever comes beside it."""
 
     def take(self, events: list[ServerSentEvent]) -> None:
         """Take events, in order."""
-        if not self._second_form and any(event.event == "head_v2" for event in events):
+        if not self._second_form and not self._broken_form and any(event.event == "head_v2" for event in events):
             self._second_form = True
         for event in events:
             self._event(event)
@@ -55,13 +57,15 @@ class HeadConnection(Connection):
         except MalformedEvent as malformed:
             self.malformed += 1
             if sse.event == "head_v2":
-                self._second_form = False
+                self._second_form, self._broken_form = False, True
             logger.debug("%s: malformed event: %s", self.node.node_id, malformed)
             self.nonsense(1)
             return
         match event:
             case HeadEvent():
                 self.sense()
+                if sse.event == "head_v2":
+                    self._second_form, self._broken_form = True, False
                 self.heads += 1
                 self._stream.on_head(self, event)
             case ReorgEvent():

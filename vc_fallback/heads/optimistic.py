@@ -5,7 +5,7 @@ from functools import partial
 
 import anyio
 
-from vc_fallback.base.types import HeadSource, NodeId
+from vc_fallback.base.types import HeadSource, NodeId, Root
 from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.supervisor import Supervisor
@@ -30,6 +30,8 @@ class OptimisticPolls:
         self._supervisor = supervisor
         self._spawn = spawn
         self._until: dict[NodeId, float] = {}
+        self._asked: dict[NodeId, Root] = {}
+        """The block for which each node was asked last."""
 
     def begin(self, head: NodeHead) -> None:
         """Ask a node again and again until its head is valid, or a slot has gone by since the stream announced it."""
@@ -37,6 +39,12 @@ class OptimisticPolls:
         if slots is None or (delivered is not None and head.slot < delivered.head.slot):
             return
         running = head.node_id in self._until
+        known, self._asked[head.node_id] = self._asked.get(head.node_id), head.root
+        for gone in self._asked.keys() - self._cache.ledger.nodes.keys():
+            del self._asked[gone]
+        if not running and head.source is HeadSource.POLL and head.root == known:
+            # Its slot of polls is over, and it is found once more when a slot has passed in silence (H14).
+            return
         # The polls' own answers come here too, and must not lengthen their time for ever.
         if not running or head.source is HeadSource.STREAM:
             self._until[head.node_id] = head.received + FOR * slots.duration
