@@ -43,7 +43,7 @@ async def attest(turn: Turn, committee: Collection[vf.AttesterDuty]) -> None:
                 vote = b'{"aggregation_bits":"0x%b","data":%b,"signature":"0x%b"}'
                 ready = vf.Encodings(json=vote % (digits, data.value.to_json(), signature))
                 votes[duty.validator_index] = ready
-        call = partial(nodes.publish_attestations, version=turn.fork)
+        call = partial(nodes.publish_attestations, version=turn.fork, deadline=turn.next_end)
         await turn.publish("attestation", votes, data.node_id, call)
         for duty in committee:
             if (proof := await selection_proof(turn, duty)) is not None:
@@ -56,10 +56,11 @@ async def aggregate(turn: Turn, validator: int, proof: bytes, data: vf.Sourced[v
     nodes, data_root = turn.nodes, data.value.hash_tree_root()
     with turn.attempt("aggregate", [validator]):
         await anyio.sleep_until(turn.slots.aggregate_due(turn.slot))
-        found = await nodes.aggregate_attestation(turn.slot, data_root, data.value.index, source=data.node_id)
+        index, source, end = data.value.index, data.node_id, turn.next_end
+        found = await nodes.aggregate_attestation(turn.slot, data_root, index, source=source, deadline=end)
         message = root(AGGREGATE, (validator, read(ATTESTATION, found.value.body), proof))
         signature = await turn.signer.other(validator, Domain.AGGREGATE, turn.slot, message)
         written = b'{"aggregator_index":"%d","aggregate":%b,"selection_proof":"0x%b"}'
         ready = signed(written % (validator, found.value.body, proof.hex().encode()), signature)
-        call = partial(nodes.publish_aggregates, version=turn.fork)
+        call = partial(nodes.publish_aggregates, version=turn.fork, deadline=end)
         await turn.publish("aggregate", {validator: ready}, found.node_id, call)

@@ -32,6 +32,11 @@ class Turn:
         fork = self.slots.chain.fork_at(self.slots.chain.epoch_of(self.slot))
         return "" if fork is None else fork.name
 
+    @property
+    def next_end(self) -> float:
+        """The end of the next slot, in loop time: until then votes are worth being published, if not for full."""
+        return self.slots.start_of(vf.Slot(self.slot + 2))
+
     def tell(self, duty: str, validator: int | None, outcome: str, node_id: str = "", detail: str = "") -> None:
         """Write what became of a duty; `at` is when, in seconds into the slot."""
         at = round(self.slots.into_slot(self.nodes.clock.now(), self.slot), 3)

@@ -17,7 +17,7 @@ from examples.minimal_vc.signing import Domain, signing_root
 from examples.minimal_vc.slashing_guard import SlashingGuard
 from tests.bls import verified
 from vc_fallback import BeaconNodeFallback, FallbackConfig, Root, Slot
-from vc_fallback.testing import Refusal, SimulatedDevnet, SimulatedNode, simulated_devnet
+from vc_fallback.testing import Delay, Refusal, SimulatedDevnet, SimulatedNode, simulated_devnet
 from vc_fallback.testing.containers.blocks import block_types
 from vc_fallback.testing.containers.operations import ATTESTATION_DATA, signed_aggregate, signed_contribution
 
@@ -205,6 +205,18 @@ async def test_of_many_validators_it_does_the_duties_of_its_own(
         ours_in = [min((member for member in part if member < 8), default=None) for part in parts]
         contributing = client.outcomes("contribution", slot)
         assert contributing == {member: "published" for member in ours_in if member is not None}
+
+
+async def test_votes_are_of_use_after_their_slot_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes that are slow have until the end of the next slot."""
+    async with running(tmp_path, monkeypatch) as client:
+        for node in client.net:
+            node.inject("/eth/v2/validator/aggregate_and_proofs", Delay(10.0))
+            node.inject("/eth/v2/beacon/pool/attestations", Delay(5.0))
+        await client.until(FIRST + 2)
+    for duty, took in (("attestation", 1 + 5.0), ("aggregate", 8 + 10.0)):
+        assert [*client.outcomes(duty, FIRST).values()] == ["published"]
+        assert client.at(duty, FIRST) == {took}
 
 
 async def test_what_fails_costs_no_other_duty(
