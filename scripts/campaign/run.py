@@ -20,6 +20,8 @@ AFTER = SLOTS_PER_EPOCH + 1
 LEAD = 20
 """Seconds before genesis at which the nodes are started: four start in ten on two idle cores; after an epoch without a
 block they give up."""
+LATE_UP = 2
+"""Slots after genesis at which a client can still be started in time."""
 LATE_START = 1.0
 """Slots by which a fault may begin too late."""
 
@@ -94,6 +96,10 @@ def campaign(
     time.sleep(max(0.0, genesis_time - lead - began))
     with tethered(Devnet(directory, nodes=NODES, slot_duration=slot_duration)) as devnet:
         devnet.up(validators=False, genesis_time=genesis_time)
+        if time.time() > genesis_time + LATE_UP * slot_duration:
+            say("the nodes were up too late for their chain: once more, with more time")
+            devnet.down()
+            devnet.up(validators=False, genesis_time=int(time.time()) + 3 * lead)
         validators = Client(client, devnet)
         validators.start()
         say(f"up, genesis in {devnet.genesis_time - time.time():.1f} s")
