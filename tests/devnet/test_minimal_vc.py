@@ -39,7 +39,7 @@ def test_it_loses_nothing_that_a_live_node_could_have_carried(tmp_path: Path, no
 
 
 def assert_nothing_slashable(run: Recording) -> None:
-    """Each validator signed each block slot and each target once; the guard holds the last of them."""
+    """Each validator published one block of a slot and one vote of an epoch at most, and the guard has the last ones."""
     blocks: set[tuple[int, int]] = set()
     votes: set[tuple[int, int]] = set()
     for line in run.lines:
@@ -50,5 +50,6 @@ def assert_nothing_slashable(run: Recording) -> None:
     assert len(run.guard) == VALIDATORS
     for source, target, _ in run.guard.values():
         assert source < target
-    assert max(target for _, target, _ in run.guard.values()) == max(epoch for _, epoch in votes)
-    assert max(slot for _, _, slot in run.guard.values()) == max(slot for _, slot in blocks)
+    # What was signed last may not have been published when the client was told to end.
+    assert max(target for _, target, _ in run.guard.values()) >= max(epoch for _, epoch in votes)
+    assert max(slot for _, _, slot in run.guard.values()) >= max(slot for _, slot in blocks)
