@@ -162,7 +162,7 @@ def past(held: Held) -> float:
     return held.calls.clock.now() - 1
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("virtual_time_backend", ["asyncio"], indirect=True)
 @pytest.mark.parametrize("name", [name for name in CALLS if name != "wait_ready"])
 @pytest.mark.parametrize(
     ("deadline", "error"),

@@ -135,7 +135,7 @@ async def test_cancelled_before_it_began_it_sends_nothing(results: list[Broadcas
         assert not nodes._runner._running
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("virtual_time_backend", ["asyncio"], indirect=True)
 async def test_a_native_cancellation_does_the_same(
     results: list[BroadcastResult], caplog: pytest.LogCaptureFixture
 ) -> None:
