@@ -1,10 +1,10 @@
 """The facade: many beacon nodes held as one. It composes heads, health and requests."""
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Literal, Self
 
 import anyio
 import httpx
@@ -20,7 +20,7 @@ from vc_fallback.base.signals import (
     Observer,
     Signal,
 )
-from vc_fallback.base.types import Epoch, NodeId, Provenance, Role, Slot, Sourced
+from vc_fallback.base.types import Epoch, NodeId, Role, Slot
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidate, ListChange
 from vc_fallback.chain import SlotClock
@@ -37,12 +37,13 @@ from vc_fallback.routing.ahead import Ahead
 from vc_fallback.routing.calls.attesting import AttestingCalls
 from vc_fallback.routing.calls.duties import DutyCalls
 from vc_fallback.routing.calls.liveness import LivenessCalls
+from vc_fallback.routing.calls.own import OwnCalls
 from vc_fallback.routing.calls.preparing import PreparingCalls
 from vc_fallback.routing.calls.proposing import ProposingCalls
 from vc_fallback.routing.calls.publishing import PublishingCalls
 from vc_fallback.routing.calls.reading import ReadingCalls
 from vc_fallback.routing.desk import Desk
-from vc_fallback.routing.outcomes import Accept, cut, enumerate_some
+from vc_fallback.routing.outcomes import cut, enumerate_some
 from vc_fallback.routing.preparations import Preparations
 from vc_fallback.routing.returns import Returns
 from vc_fallback.routing.runner import Runner
@@ -55,14 +56,13 @@ from vc_fallback.topics.subscription import TopicSubscription
 from vc_fallback.topics.unit import TopicStatistics
 from vc_fallback.wire.dial import Resolver
 
-T = TypeVar("T")
-
 
 class NotReadyInTime(FallbackError):
     """Too few usable nodes were there in time; the text says what each node lacks."""
 
 
 class BeaconNodeFallback(
+    OwnCalls,
     ReadingCalls,
     DutyCalls,
     AttestingCalls,
@@ -220,82 +220,6 @@ class BeaconNodeFallback(
         :raises KeyError: for a node that is not in the list.
         """
         return self._open().pool.get(node_id)
-
-    # --- any other call
-
-    @overload
-    async def first_success(
-        self,
-        op: Callable[[BeaconNode], Awaitable[Sourced[T]]],
-        *,
-        role: Role = Role.DUTIES,
-        deadline: float | None = None,
-        next_after: float | None = None,
-        prefer: NodeId | None = None,
-        accept: Accept[T] | None = None,
-        what: str = "request",
-    ) -> Sourced[T]: ...
-
-    @overload
-    async def first_success(
-        self,
-        op: Callable[[BeaconNode], Awaitable[T]],
-        *,
-        role: Role = Role.DUTIES,
-        deadline: float | None = None,
-        next_after: float | None = None,
-        prefer: NodeId | None = None,
-        accept: Accept[T] | None = None,
-        what: str = "request",
-    ) -> Sourced[T]: ...
-
-    async def first_success(
-        self,
-        op: Callable[[BeaconNode], Awaitable[Any]],
-        *,
-        role: Role = Role.DUTIES,
-        deadline: float | None = None,
-        next_after: float | None = None,
-        prefer: NodeId | None = None,
-        accept: Accept[Any] | None = None,
-        what: str = "request",
-    ) -> Sourced[Any]:
-        """Ask one node after the other with an operation of the caller's own, and return the first success (Q3).
-
-        :param op: asks one node; what is no `Sourced` gets its provenance here. What it raises but
-            :exc:`~vc_fallback.NodeError` is the caller's own and comes out unchanged.
-        :param deadline: moment in loop time; half a slot from the call without one.
-        :param next_after: seconds until the next node is asked as well; 1/8 of a slot where it is not given.
-        :param prefer: a node to be asked first where it answers (Q9).
-        :param accept: looks at an answer; one that it doubts does not win.
-        :param what: names the kind of request: in errors, and where nodes are remembered that do not answer it and
-            that others were faster than, which are asked last for a while.
-        :raises NotFound, AllNodesFailed, DeadlineExceeded, NoCandidates: see `vc_fallback.routing.outcomes`.
-        :raises ValueError: for a `deadline` or a `next_after` that is no time.
-        """
-        desk = self._open()
-        if next_after is not None and not next_after >= 0:
-            raise ValueError(f"next_after is a number of seconds, not {next_after}")
-
-        async def ask(node: BeaconNode, timeout: float) -> Sourced[Any]:
-            asked = desk.clock.now()
-            found = await op(node.within(timeout))
-            if isinstance(found, Sourced):
-                return found
-            now = desk.clock.now()
-            return Sourced(found, Provenance(node.node_id, desk.candidates.generation, now, now - asked))
-
-        wait = desk.part(desk.settings.duties_next) if next_after is None else next_after
-        return await self._first_of(
-            what,
-            role,
-            ask,
-            end=self._end(desk.settings.duties_end, None, deadline),
-            delay=lambda _: wait,
-            prefer=prefer,
-            accept=accept,
-            report=self._notice_silence(what, wait),
-        )
 
     # --- topics
 

@@ -10,6 +10,9 @@ from typing import ClassVar
 from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import NodeId
 
+BEHIND_A_PROXY = frozenset({502, 504})
+"""Statuses by which a proxy says that its node is away."""
+
 
 class Unreachable(NodeError):
     """There was no answer: no connection, none in time, or one that broke."""

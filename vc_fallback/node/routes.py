@@ -33,6 +33,11 @@ class Route:
     patient: bool = False
     everywhere: bool = False
 
+    @property
+    def what(self) -> str:
+        """Method and template: the name of a kind of requests, in errors and where nodes are remembered for it."""
+        return f"{self.method} {self.template}"
+
 
 def _get(
     operation: str,

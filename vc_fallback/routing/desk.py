@@ -149,7 +149,7 @@ class Desk:
             self.cooldowns.cool(node_id, at, rest, asked=True)
         elif isinstance(error, Unauthorized):
             rest = self.settings.refused_cooldown
-            self.cooldowns.refused(node_id, f"{route.method} {route.template}", at, rest)
+            self.cooldowns.refused(node_id, route.what, at, rest)
             if route.inspects:
                 # Who does not even say what it is refuses us.
                 self.cooldowns.cool(node_id, at, rest)

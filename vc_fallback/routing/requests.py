@@ -5,23 +5,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 
-from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import NodeId, Role, Slot, Sourced, Tier
 from vc_fallback.chain import SlotClock
 from vc_fallback.decide.plan import Plan
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.failures import Closed
-from vc_fallback.node.routes import ATTESTATION_DATA, Route
+from vc_fallback.node.routes import Route
 from vc_fallback.routing.best import Score, best
 from vc_fallback.routing.desk import Desk
 from vc_fallback.routing.first_success import first_success
-from vc_fallback.routing.hedged import hedge_delay
 from vc_fallback.routing.joining import Joining
 from vc_fallback.routing.outcomes import Accept, AllNodesFailed, Attempt, NoCandidates, Report, enumerate_some
 from vc_fallback.routing.rounds import Rounds
@@ -36,9 +33,6 @@ Delay = Callable[[NodeId], float]
 EARLIER = 0.001
 """Seconds by which a node's own time-out comes before the end of the request: a node that is silent until then is to be
 known for it (N4), and what is cancelled says nothing."""
-
-OUTRUN = 2
-"""How often in a row others are faster than a node before it is found out how long it takes: once is a hiccup."""
 
 REMOVED = "node removed from the list"
 OTHERWISE = "the node is reached in another way now"
@@ -148,7 +142,7 @@ class Requests:
         """
         desk = self._open()
         wait = desk.part(desk.settings.duties_next) if delay is None else delay
-        what = f"{route.method} {route.template}"
+        what = route.what
         if report is None:
             report = self._notice_silence(what, wait)
         return await self._first_of(
@@ -215,60 +209,6 @@ class Requests:
             what=what,
         )
 
-    async def _hedge(
-        self,
-        route: Route,
-        role: Role,
-        ask: Ask[T],
-        *,
-        end: float,
-        kind: str,
-        prefer: NodeId | None = None,
-        accept: Accept[T] | None = None,
-    ) -> Sourced[T]:
-        """Ask as `_first` does, the next node after what nine of ten answers of the one before stay within (Q2, Q4).
-
-        :param kind: keeps how long answers take under this name.
-        """
-        desk = self._open()
-        floor, most = desk.settings.hedge_floor, desk.part(desk.settings.attestation_next)
-        outrun: list[NodeId] = []
-        slow = desk.book.too_slow if route is ATTESTATION_DATA else None
-
-        def delay(node_id: NodeId) -> float:
-            return hedge_delay(desk.latency(node_id, kind), floor=floor, most=most)
-
-        def report(attempt: Attempt[T]) -> None:
-            if attempt.answer is not None:
-                # The node's own time: it may have been asked twice, with a pause between (Q8).
-                took = attempt.answer.latency
-                desk.took(attempt.node_id, kind, attempt.duration if took is None else took)
-            elif attempt.given_up:
-                if slow is not None and attempt.duration > slow:
-                    desk.book.duty_answered(attempt.node_id, attempt.duration)
-                elif attempt.duration >= delay(attempt.node_id):
-                    outrun.append(attempt.node_id)
-                desk.took(attempt.node_id, kind, attempt.duration, given_up=True)
-
-        rounds: Rounds | None = None
-        while True:
-            try:
-                found = await self._first(
-                    route, role, ask, end=end, delay=delay, prefer=prefer, accept=accept, report=report, rounds=rounds
-                )
-                break
-            except AllNodesFailed as error:
-                rounds = rounds or Rounds(desk, end)
-                if not await rounds.next(error):
-                    raise rounds.failure(error.what) from None
-        if slow is not None:
-            desk.outrun.pop(found.node_id, None)
-            for node_id in outrun:
-                desk.outrun[node_id] += 1
-                if desk.outrun[node_id] >= OUTRUN:
-                    self._find_out(node_id, ask, f"{route.method} {route.template}")
-        return found
-
     async def _best(
         self,
         route: Route,
@@ -284,7 +224,7 @@ class Requests:
     ) -> Sourced[T]:
         """Ask all primaries of a role, fallbacks where these do not answer, and take the best answer (Q7)."""
         desk = self._open()
-        what = f"{route.method} {route.template}"
+        what = route.what
         joining = Joining(desk, role, prefer)
         plan = await self._plan(what, role, end, prefer)
         asked: set[NodeId] = set()
@@ -316,27 +256,6 @@ class Requests:
                 if others is None:
                     raise
                 plan = others
-
-    def _find_out(self, node_id: NodeId, ask: Ask[T], what: str) -> None:
-        """Ask a node to the end that others are faster than, beside all requests, to know how long it takes (N3).
-
-        A wait that is given up as soon as another node has answered is never long: a node that does not answer at all
-        would cost every request the delay of the hedge, and nobody would know. One at a time.
-        """
-        desk = self._open()
-        slow = desk.book.too_slow
-        if slow is None or node_id in desk.being_timed:
-            return
-        # Long enough for what it would take to be too slow.
-        end = desk.clock.now() + 1.1 * slow + EARLIER
-
-        async def find_out() -> None:
-            with suppress(NodeError):
-                await self._ask(ask, what, end, node_id)
-
-        desk.being_timed.add(node_id)
-        if desk.runner.start(find_out, on_end=lambda _: desk.being_timed.discard(node_id)) is None:
-            desk.being_timed.discard(node_id)
 
 
 def _end_of(slot: Slot, slots: SlotClock, now: float) -> float:

@@ -142,7 +142,7 @@ class Returns:
             meant = not kind.subscribes or "subscriptions" in desk.settings.broadcast or node_id == nodes[0]
             if not meant or kind not in kept:
                 untold.forget(kind)
-            elif not desk.cooldowns.left(node_id, now, f"{kind.route.method} {kind.route.template}"):
+            elif not desk.cooldowns.left(node_id, now, kind.route.what):
                 # What it has just refused it would refuse again (Q11).
                 return kind
         return None

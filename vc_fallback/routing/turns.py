@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from vc_fallback.base.types import NodeId, Role, Tier
-from vc_fallback.node.failures import Quarantined, RetryLater, StatusError, Unreachable
+from vc_fallback.node.failures import BEHIND_A_PROXY, Quarantined, RetryLater, StatusError, Unreachable
 from vc_fallback.routing.delivery import Delivery, Sending
 from vc_fallback.routing.outcomes import NotSent
 from vc_fallback.routing.requests import Requests, nobody
@@ -11,8 +11,6 @@ from vc_fallback.routing.sends import Later
 
 _AWAY = (Unreachable, Quarantined, NotSent, RetryLater)
 """The node has not got it, or has not looked at it."""
-_BEHIND_A_PROXY = frozenset({502, 504})
-"""What a proxy says whose node is away."""
 
 
 class Turns(Requests):
@@ -105,4 +103,4 @@ def producer_not_reached(deliveries: Collection[Delivery]) -> bool:
     if delivery.state is Sending.PENDING or isinstance(delivery.error, _AWAY):
         return True
     error = delivery.error
-    return delivery.state is Sending.FAILED and isinstance(error, StatusError) and error.status in _BEHIND_A_PROXY
+    return delivery.state is Sending.FAILED and isinstance(error, StatusError) and error.status in BEHIND_A_PROXY

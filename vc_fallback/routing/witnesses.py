@@ -16,7 +16,7 @@ from vc_fallback.base.signals import (
 )
 from vc_fallback.base.types import HeadSource, NodeId
 from vc_fallback.decide.steadiness import Steadiness
-from vc_fallback.node.failures import StatusError, Unreachable
+from vc_fallback.node.failures import BEHIND_A_PROXY, StatusError, Unreachable
 from vc_fallback.node.routes import SYNCING, Route
 from vc_fallback.routing.desk import Desk
 
@@ -27,8 +27,6 @@ can tell a chain without blocks from a node without peers, who has seen nobody."
 CURRENT = 1
 """Slots by which a head may be behind the clock, and its node be synced (H6)."""
 
-_BEHIND_A_PROXY = frozenset({502, 504})
-"""What a proxy says whose node is away."""
 
 _ENDED = (StreamState.BACKOFF, StreamState.STOPPED, StreamState.CONNECTING)
 
@@ -78,7 +76,7 @@ class Witnesses:
     def ended(self, node_id: NodeId, route: Route, at: float, error: NodeError) -> None:
         """Take how a request to a node, or a check of it, failed: it may be away, and come back as another one."""
         away = isinstance(error, Unreachable) and error.blames_node
-        if away or route is SYNCING or (isinstance(error, StatusError) and error.status in _BEHIND_A_PROXY):
+        if away or route is SYNCING or (isinstance(error, StatusError) and error.status in BEHIND_A_PROXY):
             self._lost[node_id] = at
 
     def throughout(self, node_id: NodeId, begin: float, end: float) -> bool:

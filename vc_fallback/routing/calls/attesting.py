@@ -112,7 +112,7 @@ class AttestingCalls(AggregatingCalls, Measuring):
         :raises ValueError: for a threshold below 1.
         """
         desk = self._open()
-        what = f"GET {routes.ATTESTATION_DATA.template}"
+        what = routes.ATTESTATION_DATA.what
         end = self._end(None, slot, deadline)
         again = desk.part(desk.settings.quorum_again)
         until = desk.clock.now() + again

@@ -59,7 +59,7 @@ class LivenessCalls(Requests):
         :raises NoCandidates, DeadlineExceeded: nobody was asked.
         """
         desk = self._open()
-        what = f"{routes.LIVENESS.method} {routes.LIVENESS.template}"
+        what = routes.LIVENESS.what
         wanted = [*dict.fromkeys(indices)]
         plan = desk.planner.plan(Role.DUTIES)
         places = plan.ranking.places

@@ -13,8 +13,9 @@ from vc_fallback.base.errors import NodeError
 from vc_fallback.base.types import NodeId, Role, Root, Slot, Sourced, Tier, root_hex
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.node.client import BeaconNode
+from vc_fallback.routing.hedging import Hedging
 from vc_fallback.routing.patience import Found, Patience
-from vc_fallback.routing.requests import Ask, Requests
+from vc_fallback.routing.requests import Ask
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ Head = Delivered | Waited
 """A head as the caller has it."""
 
 
-class Measuring(Requests):
+class Measuring(Hedging):
     """What calls have in common whose answers depend on the head."""
 
     def _announced(self, slot: Slot, head: Head | None) -> Announced | None:

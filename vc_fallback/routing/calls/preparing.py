@@ -10,7 +10,6 @@ from vc_fallback.base.types import Epoch, NodeId, Role, Slot, Sourced
 from vc_fallback.node import routes
 from vc_fallback.node.client import BeaconNode
 from vc_fallback.node.failures import SemanticError, Unauthorized
-from vc_fallback.node.routes import Route
 from vc_fallback.node.sending import consensus_version, forms
 from vc_fallback.node.values.encodings import Encodings
 from vc_fallback.node.values.preparations import (
@@ -168,7 +167,7 @@ class PreparingCalls(Turns):
         self, kind: Kind, tell: Tell, items: Sequence[tuple[Hashable, Any, float]], deadline: float | None
     ) -> BroadcastResult:
         desk = self._open()
-        what = _what(kind.route)
+        what = kind.route.what
         if not items:
             return BroadcastResult(what, [], 0, desk.clock.now())
         now = desk.clock.now()
@@ -232,7 +231,7 @@ class PreparingCalls(Turns):
         for tell, items in self._preparations.requests(kind):
             end = desk.clock.now() + desk.part(desk.settings.preparation_end)
             try:
-                await self._ask(partial(_tell, tell, items), _what(kind.route), end, node_id)
+                await self._ask(partial(_tell, tell, items), kind.route.what, end, node_id)
             except (SemanticError, Unauthorized) as error:
                 logger.info("%s: %s, told again: %s", node_id, kind.preparation, error.words)
             except NodeError as error:
@@ -246,10 +245,6 @@ class PreparingCalls(Turns):
 
 def _tell(tell: Tell, items: Sequence[Any], node: BeaconNode, timeout: float) -> Awaitable[Sourced[Any]]:
     return tell(node, items, timeout)
-
-
-def _what(route: Route) -> str:
-    return f"{route.method} {route.template}"
 
 
 def _forms(values: Sequence[Encodings]) -> tuple[bool, bool]:

@@ -74,7 +74,7 @@ class ProposingCalls(Turns):
         wait = desk.part(settings.block_soft)
         soft = desk.clock.now() + wait
         first = (choice or settings.block_choice) == "first"
-        what = f"{route.method} {route.template}"
+        what = route.what
         op = partial(self._ask, ask, what, end)
         done: set[NodeId] = set()
         joining = Joining(desk, None)
@@ -115,7 +115,7 @@ class ProposingCalls(Turns):
         :raises DeadlineExceeded: when the time is over already.
         """
         desk = self._open()
-        what = f"{routes.PAYLOAD_ENVELOPE.method} {routes.PAYLOAD_ENVELOPE.template}"
+        what = routes.PAYLOAD_ENVELOPE.what
         end = self._end(desk.settings.block_end, slot, deadline)
         check(what, [producer], end, desk.clock.now())
 
