@@ -93,7 +93,8 @@ async def split(devnet: Devnet) -> None:
     since = devnet.slot_now()
     await anyio.to_thread.run_sync(devnet.split_validators, ALONE)
     halves: set[bool] = set()
-    with anyio.fail_after(LIMIT):
+    # Two clients start, which takes a busy machine long, and each then has to be the proposer.
+    with anyio.fail_after(2 * LIMIT):
         while len(halves) < 2:
             await anyio.sleep(0.25)
             block, _, proposer = await anyio.to_thread.run_sync(header, devnet, "head")
