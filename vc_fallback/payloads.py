@@ -1,6 +1,5 @@
 """Waiting for the payload of a slot's block (Gloas): the head's own status says it is there, or an event does."""
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,14 +20,17 @@ AVAILABLE = "execution_payload_available"
 """The topic."""
 
 REMEMBERED = 64
-"""Payloads that are remembered: two epochs of the mainnet preset."""
+"""Slots for which payloads are remembered: two epochs of the mainnet preset."""
+
+A_SLOT = 16
+"""Payloads of a slot that one node may tell of: it is to crowd out nobody's (rule 4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotPayload:
     """The payload of a slot's block is there to be attested to.
 
-    :param root: of the block, which is the delivered chain's at that slot.
+    :param root: of the block, which was delivered last as the head of that slot.
     :param source: `head` where the head's own status says so (`head_v2`), `event` where a node's
         `execution_payload_available` does.
     :param provenance: who said so first, of those that are followed, and when, in loop time.
@@ -58,7 +60,7 @@ class Payloads:
         self._now = now
         self._chain = chain
         self._subscribe = subscribe
-        self._there: OrderedDict[tuple[Slot, Root], Provenance] = OrderedDict()
+        self._there: dict[Slot, dict[Root, Provenance]] = {}
         self._expecting: set[TopicSubscription] = set()
 
     @asynccontextmanager
@@ -114,7 +116,7 @@ class Payloads:
         head = block.head
         if head.payload_status is PayloadStatus.FULL:
             return SlotPayload(slot, head.root, "head", Provenance(head.node_id, head.generation, head.received))
-        told = self._there.get((slot, head.root))
+        told = self._there.get(slot, {}).get(head.root)
         return None if told is None else SlotPayload(slot, head.root, "event", told)
 
     def _drain(self, events: TopicSubscription) -> None:
@@ -129,7 +131,14 @@ class Payloads:
 
     def _take(self, event: TopicEvent) -> None:
         value = event.value
-        if isinstance(value, PayloadAvailableEvent):
-            self._there.setdefault((value.slot, Root(value.block_root)), event.provenance)
-            if len(self._there) > REMEMBERED:
-                self._there.popitem(last=False)
+        slots = self._chain.slots
+        if not isinstance(value, PayloadAvailableEvent) or slots is None:
+            return
+        present = slots.slot_at(self._now())
+        if not present - REMEMBERED < value.slot <= present + 1:
+            return
+        told = self._there.setdefault(value.slot, {})
+        if sum(source.node_id == event.node_id for source in told.values()) < A_SLOT:
+            told.setdefault(Root(value.block_root), event.provenance)
+        for old in [slot for slot in self._there if slot <= present - REMEMBERED]:
+            del self._there[old]

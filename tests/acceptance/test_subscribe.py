@@ -256,3 +256,37 @@ async def test_a_subscription_ends_with_the_block() -> None:
         assert ended.is_set()
         with pytest.raises(RuntimeError):
             held.calls.subscribe("block")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "Topic weird not allowed",
+        '{"message":"Topics block,weird not allowed for event subscriptions"}',
+        '{"status_code":500,"message":"Topic weird not allowed"}',
+        '{"code":3,"message":"Topic weird not allowed"}',
+    ],
+)
+async def test_a_refusal_in_the_stream_costs_that_topic_only(data: str) -> None:
+    """Rule 4, case 4: whatever number it has, or none."""
+    async with simulated_devnet(1) as net:
+        node = net[0]
+        node.broadcast.unknown_topics = "open"
+
+        async def refuse() -> None:
+            refused: set[int] = set()
+            while True:
+                for stream in node.broadcast.streams:
+                    if "weird" in stream.topics and id(stream) not in refused:
+                        refused.add(id(stream))
+                        stream.event(node.broadcast.framing.event("error", data))
+                        stream.end()
+                await anyio.sleep(0.01)
+
+        async with holding(net) as held, anyio.create_task_group() as tasks:
+            await held.until(129.5)
+            tasks.start_soon(refuse)
+            async with reading(held, "block", "weird") as reader:
+                await held.until(136.5)
+                assert reader.slots() == [130, 131, 132, 133, 134, 135, 136]
+            tasks.cancel_scope.cancel()

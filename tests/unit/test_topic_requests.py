@@ -160,3 +160,22 @@ def test_what_the_node_knows_is_found(wanted: set[str], known: set[str], words: 
     assert count <= 1 + 2 * len(wanted)
     # A second look costs nothing.
     assert settle(requests, wanted, known, words, 0.0) <= 1
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["taken before", "new"])
+def test_words_that_list_what_is_known_cost_only_what_is_not(before: bool) -> None:
+    """Case 6: the usual words of a decoder name what it would have taken, too."""
+    requests = plan()
+    known = {"block", "finalized_checkpoint", "voluntary_exit"}
+    if before:
+        requests.accept(known, 0.0)
+    words = "400 unknown variant `weird`, expected one of `head`, `block`, `voluntary_exit`"
+    assert requests.refuse({*known, "weird"}, words, 1.0) == {"weird"}
+    assert requests.next({*known, "weird"}, 1.5) == known
+
+
+def test_words_that_list_topics_in_another_way_cost_none_that_was_taken() -> None:
+    """What the node has taken it knows."""
+    requests = plan()
+    requests.accept({"block"}, 0.0)
+    assert requests.refuse({"block", "weird"}, "400 weird is none of block, head", 1.0) == {"weird"}

@@ -9,6 +9,9 @@ from vc_fallback.base.backoff import Backoff, BackoffPolicy
 from vc_fallback.decide.topic_tiers import Lack
 
 
+_EXPECTED = re.compile(r"\b(?:expected|valid|allowed|supported)\b[^:]{0,40}(?:one of|are|topics|:)", re.IGNORECASE)
+
+
 @dataclass(slots=True)
 class _Refused:
     again: float
@@ -78,7 +81,10 @@ class TopicRequests:
     def refuse(self, topics: Collection[str], words: str, now: float) -> frozenset[str]:
         """Take a 400 on a request; return the topics that are given up for it."""
         asked = frozenset(topics)
-        named = frozenset(topic for topic in asked if re.search(rf"(?<!\w){re.escape(topic)}(?!\w)", words))
+        # Some say behind that what they would have taken.
+        named = _named(asked, _EXPECTED.split(words)[0]) or _named(asked, words)
+        # What it took before it knows: its words list that, too.
+        named = named.difference(self._accepted) or named
         if named and (named != asked or len(asked) == 1):
             for topic in named:
                 self.give_up(topic, words, now)
@@ -119,9 +125,17 @@ class TopicRequests:
                 self.forget()
             self.version = version
 
+    def names(self, topics: Collection[str], words: str) -> bool:
+        """Whether words name one of some topics."""
+        return bool(_named(topics, words))
+
     def forget(self) -> None:
         """Forget what was found out."""
         self._accepted.clear()
         self._apart.clear()
         self._refused.clear()
         self._backoffs.clear()
+
+
+def _named(topics: Collection[str], words: str) -> frozenset[str]:
+    return frozenset(topic for topic in topics if re.search(rf"(?<!\w){re.escape(topic)}(?!\w)", words))

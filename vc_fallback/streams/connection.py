@@ -68,6 +68,8 @@ class Connection(ABC):
         self.reason = StreamReason.ENDED
         self.detail = ""
         self.status: int | None = None
+        self.in_band = False
+        """Whether an event said that the subscription failed (case 4)."""
         self.retry_after: float | None = None
         self.requested: float | None = None
         """When the request was sent, in loop time; written by the owner."""
@@ -202,6 +204,7 @@ class Connection(ABC):
         :raises StreamEnd: always.
         """
         self.status = status
+        self.in_band = True
         raise StreamEnd(StreamReason.REFUSED, f"{status or 'error'} {message}")
 
     def _comment(self, text: str) -> None:

@@ -280,7 +280,10 @@ class TopicStream:
             self._current = None
         else:
             return
-        if connection.status == 400 and connection.reason is StreamReason.REFUSED:
+        refused = connection.reason is StreamReason.REFUSED
+        # What is said in the stream has all sorts of numbers, or none.
+        named = connection.in_band and self._requests.names(connection.asked, connection.detail)
+        if refused and (connection.status == 400 or named):
             self._refused(connection)
         else:
             self._retry.ended(connection, listed=self._listed(), lost=self._current is None)
