@@ -161,12 +161,11 @@ async def test_who_waits_when_the_context_is_left_is_told() -> None:
 
 async def test_who_tells_of_a_hundred_payloads_crowds_out_nobody_s() -> None:
     """Rule 4: what one node invents costs none of the others' events."""
-    async with gloas(topics=NO_HEAD_V2) as (held, (_, inventive)):
-        async with held.calls.expect_payloads():
-            await held.until(130.52)
-            for number, slot in enumerate((*[SLOT] * 100, *range(SLOT + 2, SLOT + 100))):
-                inventive.publish(AVAILABLE, {"slot": str(slot), "block_root": f"0x{number:064x}"})
-            await held.until(130.6)
-            seen = await held.calls.wait_for_payload(SLOT)
-            assert seen is not None
-            assert seen.root == held.block(130).root
+    async with gloas(topics=NO_HEAD_V2) as (held, (_, inventive)), held.calls.expect_payloads():
+        await held.until(130.52)
+        for number, slot in enumerate((*[SLOT] * 100, *range(SLOT + 2, SLOT + 100))):
+            inventive.publish(AVAILABLE, {"slot": str(slot), "block_root": f"0x{number:064x}"})
+        await held.until(130.6)
+        seen = await held.calls.wait_for_payload(SLOT)
+        assert seen is not None
+        assert seen.root == held.block(130).root

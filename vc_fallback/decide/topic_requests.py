@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from vc_fallback.base.backoff import Backoff, BackoffPolicy
 from vc_fallback.decide.topic_tiers import Lack
 
-
 _EXPECTED = re.compile(r"\b(?:expected|valid|allowed|supported)\b[^:]{0,40}(?:one of|are|topics|:)", re.IGNORECASE)
 
 
