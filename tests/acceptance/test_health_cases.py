@@ -572,7 +572,7 @@ async def test_of_two_on_two_branches_nobody_is_blamed() -> None:
 
 
 async def test_a_check_round_of_a_hundred_nodes_of_which_ten_hang_ends_in_its_time_out() -> None:
-    """Issue, N2: the others are checked on schedule, and no step of the event loop takes 5 ms of processor time."""
+    """N2: the others are checked on schedule, and no step of the event loop takes 5 ms of processor time."""
     async with simulated_devnet(100) as net, monitor(net, fallbacks=net.nodes[50:]) as followed:
         await followed.until(130.5)
         hanging = net.nodes[::10]

@@ -1,4 +1,4 @@
-"""Simulated nodes: every fault is really on the socket, as promised (issue's list, cases.md a and b)."""
+"""Simulated nodes: every fault is really on the socket, as promised (cases.md, kinds a and b)."""
 
 import errno
 import json

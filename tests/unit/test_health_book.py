@@ -591,7 +591,7 @@ def test_an_observer_that_drains_whoever_takes_over_is_told_of_every_move() -> N
 
 
 def test_a_head_of_one_of_a_hundred_nodes_costs_well_under_a_tenth_of_a_millisecond() -> None:
-    """Issue: with heads of all in every slot, some of which are missed (processor time: the machine does more)."""
+    """With heads of all in every slot, some of which are missed (processor time: the machine does more)."""
     names = [f"n{number}" for number in range(100)]
     kept = Kept(*(candidate(name, F if number % 2 else P) for number, name in enumerate(names)))
     heads, ends = [], []

@@ -187,7 +187,7 @@ def test_a_ranking_that_is_changed_is_the_one_that_would_be_made(seed: int) -> N
 
 
 def test_a_hundred_nodes_are_ranked_within_a_millisecond() -> None:
-    """Issue: rank of 100 nodes under 1 ms (the best of some runs, on a machine that does other things too)."""
+    """Rank of 100 nodes under 1 ms (the best of some runs, on a machine that does other things too)."""
     facts = [
         replace(
             node(str(number), lag=number % 70, optimistic=number % 3 == 0, el_offline=number % 5 == 0, index=number),

@@ -117,7 +117,7 @@ def devnet(
     framing: Annotated[
         list[str] | None, typer.Option(metavar="|".join(FRAMINGS), help="How the nodes send events, in turn.")
     ] = None,
-    faults: Annotated[bool, typer.Option("--faults", help="bn2 stalls, bn3 dies, bn1 freezes; each comes back.")] = False,
+    faults: Annotated[bool, typer.Option("--faults", help="bn2 stalls, bn3 dies, bn1 freezes, for ever.")] = False,
     log_level: LogLevelOption = "info",
 ) -> int:
     """Serve simulated beacon nodes on one chain; print the URL of each, one a line."""
