@@ -4,6 +4,7 @@ Node 0, which no validator client is told of and no fault touches, stands for th
 the head is what the network sees, and its chain is the chain.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -29,8 +30,8 @@ from scripts.lodestar.rest import NotFoundError, RestError
 
 PROBED = 1 / 3
 """Part of a slot within which a node that works says what its head is, asked at the slot's start."""
-ASKED = 0.7
-"""Part of an epoch after which its duties are asked for."""
+ASKED = 0.8
+"""Part of a slot after which the duties of its epoch are asked for: its own are done by then."""
 
 
 @dataclass(frozen=True)
@@ -117,21 +118,17 @@ class Witness:
                 self._probes.append(Probe(slot, number, took, head.slot, head.root, head.optimistic))
 
     def _learn(self) -> None:
-        """Ask for the duties of each epoch in it: a node tells proposers of no other, and committees of few."""
+        """Ask for the duties of each epoch in it, slot by slot: a node tells those of no earlier one."""
         everyone = [str(validator) for validator in range(VALIDATORS)]
-        epoch = self._next_slot() // SLOTS_PER_EPOCH
-        while self._sleep_until((epoch + ASKED) * SLOTS_PER_EPOCH):
-            try:
+        while self._sleep_until((slot := self._next_slot()) + ASKED):
+            epoch = slot // SLOTS_PER_EPOCH
+            # An epoch that cannot be had in any of its slots is missing at the end, and said to be.
+            with contextlib.suppress(RestError, LookupError, ValueError):
                 self._duties[epoch] = EpochDuties(
                     epoch,
                     parse_proposers(self._ask(f"/eth/v1/validator/duties/proposer/{epoch}")),
                     parse_committees(self._ask(f"/eth/v1/validator/duties/attester/{epoch}", everyone)),
                 )
-            except (RestError, LookupError, ValueError):
-                # An epoch that cannot be had is missing at the end, and said to be there.
-                if self._next_slot() // SLOTS_PER_EPOCH == epoch and not self._stopped.wait(PROBED * self._duration):
-                    continue
-            epoch += 1
 
     def _ask(self, path: str, body: object = None) -> dict[str, object]:
         method = "GET" if body is None else "POST"

@@ -39,7 +39,7 @@ def test_it_loses_nothing_that_a_live_node_could_have_carried(tmp_path: Path, no
 
 
 def assert_nothing_slashable(run: Recording) -> None:
-    """Each validator published one block of a slot and one vote of an epoch at most, and the guard has the last ones."""
+    """Each validator published one block in a slot and one vote in an epoch at most, and the guard has the last."""
     blocks: set[tuple[int, int]] = set()
     votes: set[tuple[int, int]] = set()
     for line in run.lines:
