@@ -42,7 +42,7 @@ class Ancestry:
             self._spawn(self._walk)
 
     def _wanted(self) -> dict[Root, tuple[NodeId, ...]]:
-        wanted = self._cache.headers_wanted()
+        wanted = self._cache.reorgs.wanted()
         return {root: nodes for root, nodes in wanted.items() if root not in self._nobody_has}
 
     async def _walk(self) -> None:
@@ -55,7 +55,7 @@ class Ancestry:
                         tasks.start_soon(once, partial(self._learn, root, nodes))
                 if not any(root in branches for root in wanted):
                     return
-                self._cache.headers_known()
+                self._cache.reorgs.review()
         finally:
             self._under_way = False
 

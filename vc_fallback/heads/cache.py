@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.signals import HeadOutcome, Observers, StreamReason, StreamState
-from vc_fallback.base.types import Epoch, HeadSource, NodeId, Root
+from vc_fallback.base.types import Epoch, HeadSource, NodeId
 from vc_fallback.base.watch import Watch
 from vc_fallback.candidates import Candidates, ListChange, Member
 from vc_fallback.chain import ChainIdentity, SlotClock
@@ -36,7 +36,6 @@ class HeadCache:
         self.config = config
         self.book = book
         book.on_verdict = self.judge_health
-        book.on_headers = self.headers_known
         self.candidates = candidates
         self.clock = clock
         self.ledger = Ledger()
@@ -62,11 +61,12 @@ class HeadCache:
         """Called when the chain has become known."""
         self.withheld: Callable[[NodeHead], None] = lambda _: None
         """Called with an optimistic head that would be delivered if it were valid (H12)."""
-        self.headers_wanting: Callable[[], None] = lambda: None
-        """Called when headers are wanting (:meth:`headers_wanted`)."""
         self.closing = False
         """Set when the monitor ends: streams that end then make nothing news."""
         self.members = Membership(candidates, self.ledger, self.delivery, self.tell, clock)
+        self.reorgs = ReorgWatch(clock, self.members, self.tell, held=lambda: self.settle.set(None))
+        """Reorgs of the delivered chain."""
+        book.on_headers = self.reorgs.review
         self._verification = Verification(
             candidates, self.ledger, clock, book, self.tell, leave=self._leave, joined=self._joined
         )
@@ -74,8 +74,6 @@ class HeadCache:
         self._gate = TierGate(candidates, self.ledger, self.delivery, self.tell)
         self.dependents: DependentRootWatch | None = None
         """Dependent roots of the delivered chain (C11); `None` until the chain is known."""
-        self._reorgs: ReorgWatch | None = None
-        """Its reorgs; `None` until then."""
         self._deliver_to: dict[object, Callable[[Delivered], None]] = {}
         self.taps: dict[object, Callable[[NodeId, HeadTopicEvent, float], None]] = {}
         """Called with every event about the head that a listed node's stream brings, and the loop time of its bytes:
@@ -93,20 +91,8 @@ class HeadCache:
         )
         self.clock.reanchor()
         self.book.pin(self._set_slots(chain))
-        self._reorgs = ReorgWatch(
-            Reorgs(
-                self.delivery.entries,
-                self.ledger.standing,
-                self.book.consistency.branches,
-                self.dependents.roots,
-            ),
-            self.clock,
-            self._set_slots(chain),
-            self.members,
-            self.tell,
-            held=lambda: self.settle.set(None),
-            unknown=lambda: self.headers_wanting(),
-        )
+        branches = self.book.consistency.branches
+        self.reorgs.pin(Reorgs(self.delivery.entries, self.ledger.standing, branches, self.dependents.roots))
         self.tell.started(chain)
         for facts in self.ledger.nodes.values():
             self._find_current(facts.stream)
@@ -131,8 +117,7 @@ class HeadCache:
 
     def _set_slots(self, chain: ChainIdentity) -> SlotClock:
         self.slots = self.book.slots = SlotClock(chain, self.clock.offset)
-        if self._reorgs is not None:
-            self._reorgs.slots = self.slots
+        self.reorgs.slots = self.slots
         return self.slots
 
     def identified(self, node_id: NodeId, identity: ChainIdentity) -> None:
@@ -205,8 +190,8 @@ class HeadCache:
         self._look_at_gate(now)
         if self.dependents is not None:
             self.dependents.look(head)
-        if self._reorgs is not None and self._reorgs.due is not None:
-            self._reorgs.look()
+        if self.reorgs.due is not None:
+            self.reorgs.look()
         if not decisions:
             self.settle.set(None)
         elif decisions[-1].outcome is HeadOutcome.OPTIMISTIC:
@@ -221,8 +206,7 @@ class HeadCache:
     def reorged(self, node_id: NodeId, event: ReorgEvent, received: float) -> None:
         """Take a node's word that its head has left a branch, before its new head is offered (H14)."""
         self.tell.reorg_seen(node_id, event, received)
-        if self._reorgs is not None and not self.closing:
-            self._reorgs.reported(node_id, event)
+        self.reorgs.reported(node_id, event)
 
     def streamed(self, head: NodeHead) -> bool:
         """Note that a stream announced a head; return whether it is a current one (H6)."""
@@ -236,28 +220,11 @@ class HeadCache:
         facts.stalled = facts.behind = False
         return True
 
-    @property
-    def next_settle(self) -> float | None:
-        """The moment in loop time at which :meth:`settle_due` has something to do, or `None`."""
-        held = self._reorgs.due if self._reorgs is not None else None
-        due = self.delivery.next_settle
-        return due if held is None else held if due is None else min(due, held)
-
     def settle_due(self) -> None:
         """Deliver old heads whose burst is over (H13), and tell of a reorg that was held back for long enough."""
         if self.slots is not None:
             self._take(self.delivery.settle(self.clock.now(), self.slots))
-        if self._reorgs is not None and not self.closing:
-            self._reorgs.look()
-
-    def headers_wanted(self) -> dict[Root, tuple[NodeId, ...]]:
-        """Return the blocks whose headers would tell what left a branch, and from where, and the nodes to ask."""
-        return self._reorgs.wanted() if self._reorgs is not None else {}
-
-    def headers_known(self) -> None:
-        """Take that headers have come to be known that may show a reorg."""
-        if self._reorgs is not None and not self.closing:
-            self._reorgs.review()
+        self.reorgs.look()
 
     def forget(self, node_id: NodeId) -> None:
         """Drop the entry of a node whose connection ended (H8)."""
@@ -312,10 +279,9 @@ class HeadCache:
             deliver(delivered)
         self.activity.set(None)
         # Before anyone is told, who may change the list: heads follow each other in the order of their delivery.
-        reorgs = self._reorgs.moved(delivered) if self._reorgs is not None else ()
+        reorgs = self.reorgs.moved(delivered)
         self.tell.delivered(delivered, self.slots)
-        if self._reorgs is not None and reorgs:
-            self._reorgs.tell(reorgs)
+        self.reorgs.tell(reorgs)
 
     # --- the list
 

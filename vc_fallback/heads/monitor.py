@@ -4,16 +4,15 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import anyio
 import httpx
 from anyio.abc import TaskGroup
 
-from vc_fallback.base.buffered import Buffered, OnFull
 from vc_fallback.base.clock import Clock
 from vc_fallback.base.errors import ConfigurationError, NodeError
-from vc_fallback.base.signals import ChainReorged, DependentRootChanged, Observer, Observers
+from vc_fallback.base.signals import Observer, Observers
 from vc_fallback.base.types import Epoch, NodeId, Root, Slot
 from vc_fallback.base.urls import BaseURL
 from vc_fallback.base.watch import Watch
@@ -24,7 +23,7 @@ from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import NodeHead
 from vc_fallback.heads.cache import HeadCache
 from vc_fallback.heads.statistics import StreamStatistics
-from vc_fallback.heads.subscription import Subscription
+from vc_fallback.heads.subscriptions import HeadSubscriptions
 from vc_fallback.heads.supervisor import Supervisor
 from vc_fallback.heads.tasks import run
 from vc_fallback.health.book import HealthBook
@@ -48,7 +47,7 @@ class SlotHead:
     later: bool
 
 
-class HeadMonitor:
+class HeadMonitor(HeadSubscriptions):
     """Follows the heads of all candidates with role `events` and delivers each change of head once.
 
     Use it as an asynchronous context manager; every task of it ends with the block, and an exception of the block
@@ -75,6 +74,7 @@ class HeadMonitor:
         outcomes: Callable[[NodeId], Outcomes] | None = None,
         also: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
+        super().__init__()
         self._config = config
         self._told_of_outcomes = outcomes
         self._also = also
@@ -89,7 +89,6 @@ class HeadMonitor:
         self._pool: NodePool | None = None
         self._host: TaskGroup | None = None
         self._scope: anyio.CancelScope | None = None
-        self._subscriptions: set[Buffered[Any]] = set()
 
     async def __aenter__(self) -> Self:
         if self._cache is not None:
@@ -119,7 +118,7 @@ class HeadMonitor:
         host, self._host = self._host, None
         if host is None or self._scope is None:
             return
-        self.cache.closing = True
+        self.cache.closing = self.cache.reorgs.closed = True
         # A scope of our tasks' own: cancelling the one around the block would count as a cancellation of its task.
         self._scope.cancel()
         cancelled = anyio.get_cancelled_exc_class()
@@ -133,8 +132,7 @@ class HeadMonitor:
         finally:
             if self._pool is not None:
                 self._pool.close()
-            for subscription in list(self._subscriptions):
-                subscription.close()
+            self._close_subscriptions()
             self.cache.latest.close()
             self.cache.activity.close()
 
@@ -211,76 +209,6 @@ class HeadMonitor:
         """
         dependents = self.cache.dependents
         return dependents.get(epoch) if dependents is not None else None
-
-    def subscribe(
-        self, *, buffer: int | None = None, on_full: OnFull = "drop_oldest", replay_latest: bool = False
-    ) -> Subscription:
-        """Subscribe to delivered heads (C8).
-
-        :param buffer: heads that may wait unread; default from the configuration.
-        :param on_full: drop the oldest and count it, or close the subscription.
-        :param replay_latest: begin with the present head.
-        :raises RuntimeError: before the context is entered, and after it was left.
-        """
-        if self.cache.closing:
-            raise RuntimeError("the monitor has ended")
-        subscription = Subscription(
-            self.cache,
-            buffer=self._config.heads.buffer if buffer is None else buffer,
-            on_full=on_full,
-            replay_latest=replay_latest,
-            closed=self._subscriptions.discard,
-        )
-        self._subscriptions.add(subscription)
-        return subscription
-
-    def reorgs(self, *, buffer: int | None = None, on_full: OnFull = "drop_oldest") -> Buffered[ChainReorged]:
-        """Subscribe to reorgs of the delivered chain: each time that it leaves a branch (C3, C11).
-
-        They come beside the heads, up to 1/24 of a slot after the head that a reorg led to, or when its header came.
-        Nodes do not report each; so the header of every delivered head is asked for while there is a subscription, of
-        the node that brought it: one request a slot. What a node says of a chain that is not followed is not among
-        them: :class:`NodeReorgSeen` signals tell of it.
-
-        :param buffer: reorgs that may wait unread; default from the configuration.
-        :param on_full: drop the oldest and count it, or close the subscription.
-        :raises RuntimeError: before the context is entered, and after it was left.
-        """
-        return self._subscribed(self.cache.tell.reorgs, self.cache.members.readable_reorg, buffer, on_full)
-
-    def dependent_root_changes(
-        self, *, buffer: int | None = None, on_full: OnFull = "drop_oldest"
-    ) -> Buffered[DependentRootChanged]:
-        """Subscribe to changes of the blocks that fix the duties of an epoch on the delivered chain (C11).
-
-        A change counts once more nodes report the new root than the old one. Duties of that epoch that were got by the
-        old one are void.
-
-        :param buffer: changes that may wait unread; default from the configuration.
-        :param on_full: drop the oldest and count it, or close the subscription.
-        :raises RuntimeError: before the context is entered, and after it was left.
-        """
-        return self._subscribed(self.cache.tell.root_changes, self.cache.members.readable_change, buffer, on_full)
-
-    def _subscribed(
-        self, told: set[Buffered[T]], readable: Callable[[T], T | None], buffer: int | None, on_full: OnFull
-    ) -> Buffered[T]:
-        if self.cache.closing:
-            raise RuntimeError("the monitor has ended")
-
-        def closed(subscription: Buffered[T]) -> None:
-            told.discard(subscription)
-            self._subscriptions.discard(subscription)
-
-        subscription: Buffered[T] = Buffered(
-            buffer=self._config.heads.buffer if buffer is None else buffer,
-            on_full=on_full,
-            readable=readable,
-            closed=closed,
-        )
-        told.add(subscription)
-        self._subscriptions.add(subscription)
-        return subscription
 
     async def wait_for_slot(self, slot: Slot, deadline: float, min_nodes: int = 1) -> SlotHead | None:
         """Wait for the head of a slot, shown by at least `min_nodes` nodes; a later head answers too and says so (C10).

@@ -14,65 +14,64 @@ from vc_fallback.node.events import ReorgEvent
 
 
 class ReorgWatch:
-    """Looks at every delivered head and at every report of a node.
+    """Looks at every delivered head and at every report of a node; before the chain is known it does nothing.
 
     :param held: called when one begins to be held back.
-    :param unknown: called when headers are wanting that would tell what left a branch, and from where.
     """
 
-    def __init__(
-        self,
-        reorgs: Reorgs,
-        clock: Clock,
-        slots: SlotClock,
-        members: Membership,
-        tell: Telling,
-        held: Callable[[], None],
-        unknown: Callable[[], None],
-    ) -> None:
-        self.slots = slots
-        self._reorgs = reorgs
+    def __init__(self, clock: Clock, members: Membership, tell: Telling, held: Callable[[], None]) -> None:
+        self.slots: SlotClock | None = None
+        """The chain's slots; written by the head cache."""
+        self.unknown: Callable[[], None] = lambda: None
+        """Called when headers are wanting that would tell what left a branch, and from where (:meth:`wanted`)."""
+        self.closed = False
+        """Set when the monitor ends: nothing is told any more."""
+        self._reorgs: Reorgs | None = None
         self._clock = clock
         self._members = members
         self._tell = tell
         self._held = held
-        self._unknown = unknown
+
+    def pin(self, reorgs: Reorgs) -> None:
+        """Begin: the chain is known."""
+        self._reorgs = reorgs
 
     @property
     def due(self) -> float | None:
         """The moment in loop time at which :meth:`look` has something to do, or `None`."""
-        return self._reorgs.due
+        return self._reorgs.due if self._reorgs is not None else None
 
     def moved(self, delivered: Delivered) -> list[ChainReorged]:
         """Take a delivered head; return what is to be told after it, by :meth:`tell`."""
+        if self._reorgs is None or self.slots is None:
+            return []
         # Some nodes report no reorg of one slot; who wants to know of all has the header of each head asked for.
         doubt = bool(self._tell.reorgs)
         told = self._reorgs.moved(delivered, self._clock.now(), self.slots, doubt=doubt)
-        self._look_up()
+        self._look_up(self._reorgs)
         return told
-
-    def _look_up(self) -> None:
-        if self._reorgs.due is not None:
-            self._held()
-        if self._reorgs.open:
-            self._unknown()
 
     def reported(self, node_id: NodeId, event: ReorgEvent) -> None:
         """Take a node's report."""
-        old, new = event.old_head_block, event.new_head_block
-        self.tell(self._reorgs.reported(node_id, old, new, event.depth, self._clock.now(), self.slots))
-        self._look_up()
+        if self._reorgs is not None and self.slots is not None:
+            old, new = event.old_head_block, event.new_head_block
+            self.tell(self._reorgs.reported(node_id, old, new, event.depth, self._clock.now(), self.slots))
+            self._look_up(self._reorgs)
 
     def look(self) -> None:
         """See whether more is known of a reorg that is held back, or its time is over."""
-        self.tell(self._reorgs.look(self._clock.now(), self.slots))
+        if self._reorgs is not None and self.slots is not None:
+            self.tell(self._reorgs.look(self._clock.now(), self.slots))
 
     def review(self) -> None:
         """See what headers show that have come to be known."""
-        self.tell(self._reorgs.review(self._clock.now(), self.slots))
+        if self._reorgs is not None and self.slots is not None:
+            self.tell(self._reorgs.review(self._clock.now(), self.slots))
 
     def wanted(self) -> dict[Root, tuple[NodeId, ...]]:
         """Return the blocks whose headers would tell more, and the nodes to ask, those in the list."""
+        if self._reorgs is None or self.slots is None:
+            return {}
         wanted = self._reorgs.wanted(self._clock.now(), self.slots)
         return {root: self._members.listed(nodes) for root, nodes in wanted.items()}
 
@@ -80,5 +79,11 @@ class ReorgWatch:
         """Tell of reorgs, as far as nodes that have shown them are in the list."""
         for reorg in told:
             readable = self._members.readable_reorg(reorg)
-            if readable is not None:
+            if readable is not None and not self.closed:
                 self._tell.reorg(readable)
+
+    def _look_up(self, reorgs: Reorgs) -> None:
+        if reorgs.due is not None:
+            self._held()
+        if reorgs.open:
+            self.unknown()

@@ -47,7 +47,7 @@ async def run(
 
             polls = OptimisticPolls(cache, supervisor, spawn)
             cache.withheld = polls.begin
-            cache.headers_wanting = Ancestry(cache, pool, spawn).begin
+            cache.reorgs.unknown = Ancestry(cache, pool, spawn).begin
 
             def checked(node_id: NodeId) -> None:
                 supervisor.nudge(node_id)
@@ -70,7 +70,7 @@ async def _settle(cache: HeadCache) -> None:
     """Deliver old heads when their burst is over (H13), and tell of reorgs that were held back."""
     watcher = cache.settle.watcher()
     while True:
-        due = cache.next_settle
+        due = min((due for due in (cache.delivery.next_settle, cache.reorgs.due) if due is not None), default=None)
         if due is None:
             await watcher.wait()
             continue
