@@ -131,10 +131,12 @@ async def test_a_partition_that_is_healed(healthy_devnet: Devnet) -> None:
         turns = one.turns(canonical, parting.slot)
         # Whoever was on the side that lost has told that it came over, and what that side's head was.
         assert turns or (number != ALONE if other in canonical else number == ALONE), root_hex(parting.root)
-        assert [(reorg.old, reorg.new) for reorg in one.reorgs][: len(turns)] == turns
+        # On a busy machine blocks are late, and there may have been one before.
+        since = [reorg for reorg in one.reorgs if reorg.old.slot > parting.slot]
+        assert [(reorg.old, reorg.new) for reorg in since][: len(turns)] == turns
         # Lodestar does not report each of them.
         said = [(told.old_root, told.new_root) for told in one.signals if isinstance(told, NodeReorgSeen)]
-        for reorg in one.reorgs:
+        for reorg in since:
             reported = (reorg.old.root, reorg.new.root) in said
             assert reported or reorg.evidence is not ReorgEvidence.REPORTED
             assert reorg.reported_by in ((), (f"node{number}",))
