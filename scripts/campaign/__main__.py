@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace) -> list[Recording]:
     ensure_modules()
     found: list[Recording] = []
     names: Sequence[Name] = NAMES if options.client == "both" else (options.client,)
-    kinds = [faults for faults, wanted in ((True, options.faults), (False, options.no_faults)) if wanted] or [True]
+    kinds = [faults for faults, wanted in ((False, options.no_faults), (True, options.faults)) if wanted] or [True]
     for faults in kinds:
         if options.together:
             found += run_jobs([_job(options, name, faults, number * APART) for number, name in enumerate(names)])
