@@ -228,6 +228,7 @@ class Requests:
         joining = Joining(desk, role, prefer)
         plan = await self._plan(what, role, end, prefer)
         asked: set[NodeId] = set()
+        replaced = False
         while True:
             tiers = [[n for n in plan.of(tier) if n not in asked] for tier in (Tier.PRIMARY, Tier.FALLBACK)]
             if plan.preferred is not None and plan.preferred in tiers[1]:
@@ -251,8 +252,9 @@ class Requests:
             except AllNodesFailed as error:
                 closed = {node_id for node_id, failed in error.errors.items() if isinstance(failed, Closed)}
                 asked |= {attempt.node_id for attempt in error.attempts} - closed
-                # Where some have left the list, their place may be taken by others.
-                others = await joining.others(asked, end) if closed else None
+                # Where some have left the list, their place may be taken by others, who come one after the other.
+                replaced = replaced or bool(closed)
+                others = await joining.others(asked, end) if replaced else None
                 if others is None:
                     raise
                 plan = others
