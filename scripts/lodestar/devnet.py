@@ -214,19 +214,24 @@ class Devnet:
                 launch.start_client(self.directory, state, command)
             return state.processes[VC]
 
-    def split_validators(self, number: int) -> None:
-        """Give half of the validators to a client of their own, on one node alone; return without waiting.
+    def split_validators(self, number: int, *, timeout: float = 90.0) -> None:
+        """Give half of the validators to a client of their own, on one node alone.
 
-        So the chain forks while that node is cut off: each side has blocks in its validators' slots.
-        `validator_client` with nodes and `heal` undo it.
+        So the chain forks while that node is cut off: each side has blocks in its validators' slots. Returns when all
+        nodes follow the chain again; `validator_client` with nodes and `heal` undo it.
         """
         modules = ensure_modules()
+        deadline = time.monotonic() + timeout
         half = launch.VALIDATORS // 2
         with self._working(number) as state:
             self._end_validators(state)
             launch.start_validators(self.directory, state, [0], modules, validators=range(half))
             others = range(half, launch.VALIDATORS)
             launch.start_validators(self.directory, state, [number], modules, name=SECOND_VC, validators=others)
+            minimum = launch.slot_now(state) + 1
+            launch.await_common_head(self.directory, state, [0], deadline, minimum=minimum)
+            # Nodes that had no block for an epoch have left the gossip.
+            self._settle(state, range(state.nodes + 1), deadline)
 
     @property
     def client_output(self) -> Path:

@@ -1,7 +1,7 @@
 """A partition of real nodes that is healed: the reorg is told, and every node has the right head in the end."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -12,6 +12,7 @@ import pytest
 
 from scripts.lodestar import rest
 from scripts.lodestar.devnet import Devnet
+from scripts.lodestar.rest import NotFoundError
 from tests.devnet.following import LIMIT
 from vc_fallback.base.signals import ChainReorged, HeadDelivered, NodeReorgSeen, ReorgEvidence, Signal
 from vc_fallback.base.types import BlockRef, Slot, parse_root, root_hex
@@ -39,15 +40,9 @@ class Watched:
         """The delivered blocks, one for each change."""
         return [BlockRef(head.slot, head.root) for head in self.signals if isinstance(head, HeadDelivered)]
 
-    def turns(self, canonical: set[BlockRef], parting: Slot) -> list[tuple[BlockRef, BlockRef]]:
-        """The changes from one side of the fork to the other, until the right head was there."""
-        right = max(canonical)
-        until = self.blocks[: self.blocks.index(right) + 1]
-        return [
-            (one, other)
-            for one, other in pairwise(until)
-            if one.slot > parting and (one in canonical) is not (other in canonical)
-        ]
+    def until(self, right: BlockRef) -> list[BlockRef]:
+        """The delivered blocks until the right head was there."""
+        return self.blocks[: self.blocks.index(right) + 1]
 
 
 @asynccontextmanager
@@ -69,35 +64,46 @@ async def until(condition: Callable[[], bool], what: str) -> None:
     raise TimeoutError(what)
 
 
-def header(devnet: Devnet, block: str) -> tuple[BlockRef, str, int]:
-    """Return a block, its parent's root, and its proposer, as the node that was cut off tells it."""
-    port = int(devnet.url(ALONE).rpartition(":")[2])
-    data = rest.call(port, f"/eth/v1/beacon/headers/{block}")["data"]
-    message = data["header"]["message"]
-    own = BlockRef(Slot(int(message["slot"])), parse_root(data["root"]))
-    return own, message["parent_root"], int(message["proposer_index"])
+class Headers:
+    """Headers of blocks on any branch, from whichever node has them."""
 
+    def __init__(self, devnet: Devnet) -> None:
+        self._ports = [int(url.rpartition(":")[2]) for url in devnet.urls]
+        self._parents: dict[BlockRef, BlockRef] = {}
 
-def chain_of(devnet: Devnet, block: str, down_to: Slot) -> set[BlockRef]:
-    """Walk down from a block."""
-    chain = set()
-    while True:
-        own, block, _ = header(devnet, block)
-        chain.add(own)
-        if own.slot <= down_to:
-            return chain
+    def get(self, block: str) -> tuple[BlockRef, str, int]:
+        """Return a block, its parent's root, and its proposer."""
+        for port in self._ports:
+            with suppress(NotFoundError):
+                data = rest.call(port, f"/eth/v1/beacon/headers/{block}")["data"]
+                message = data["header"]["message"]
+                own = BlockRef(Slot(int(message["slot"])), parse_root(data["root"]))
+                return own, message["parent_root"], int(message["proposer_index"])
+        raise NotFoundError(block)
+
+    def left(self, blocks: list[BlockRef]) -> list[tuple[BlockRef, BlockRef]]:
+        """Return the changes from a block to one that does not come after it: the reorgs among them."""
+        return [(one, other) for one, other in pairwise(blocks) if not self.leads_to(other, one)]
+
+    def leads_to(self, block: BlockRef, ancestor: BlockRef) -> bool:
+        """Whether a block comes after another one."""
+        while block.slot > ancestor.slot:
+            if block not in self._parents:
+                self._parents[block], _, _ = self.get(self.get(root_hex(block.root))[1])
+            block = self._parents[block]
+        return block == ancestor
 
 
 async def split(devnet: Devnet) -> None:
     """Give half of the validators to the node that will be alone, and see that both halves have blocks."""
-    since = devnet.slot_now()
+    headers, since = Headers(devnet), devnet.slot_now()
     await anyio.to_thread.run_sync(devnet.split_validators, ALONE)
     halves: set[bool] = set()
     # Two clients start, which takes a busy machine long, and each then has to be the proposer.
     with anyio.fail_after(2 * LIMIT):
         while len(halves) < 2:
             await anyio.sleep(0.25)
-            block, _, proposer = await anyio.to_thread.run_sync(header, devnet, "head")
+            block, _, proposer = await anyio.to_thread.run_sync(headers.get, "head")
             if block.slot > since + 1:
                 halves.add(proposer >= HALF)
 
@@ -125,20 +131,20 @@ async def test_a_partition_that_is_healed(healthy_devnet: Devnet) -> None:
         head = await in_thread(partial(devnet.await_common_head, timeout=LIMIT))
         right = BlockRef(Slot(head.slot), parse_root(head.root))
         await until(lambda: all(right in one.blocks for one in every), "the right head")
-        canonical = await in_thread(chain_of, devnet, head.root, parting.slot)
-    assert (lonely in canonical) is not (other in canonical)
+        headers = Headers(devnet)
+        expected = {number: await in_thread(headers.left, one.until(right)) for number, one in single.items()}
+        flips = await in_thread(headers.left, together.until(right))
+        stayed = await in_thread(headers.leads_to, right, lonely), await in_thread(headers.leads_to, right, other)
+    assert sorted(stayed) == [False, True]
     for number, one in single.items():
-        turns = one.turns(canonical, parting.slot)
-        # Whoever was on the side that lost has told that it came over, and what that side's head was.
-        assert turns or (number != ALONE if other in canonical else number == ALONE), root_hex(parting.root)
-        # On a busy machine blocks are late, and there may have been one before.
-        since = [reorg for reorg in one.reorgs if reorg.old.slot > parting.slot]
-        assert [(reorg.old, reorg.new) for reorg in since][: len(turns)] == turns
+        # Whoever was on the side that lost has told that it came over.
+        assert expected[number] or (number == ALONE) is stayed[0]
+        assert [(reorg.old, reorg.new) for reorg in one.reorgs][: len(expected[number])] == expected[number]
         # Lodestar does not report each of them.
         said = [(told.old_root, told.new_root) for told in one.signals if isinstance(told, NodeReorgSeen)]
-        for reorg in since:
+        for reorg in one.reorgs:
             reported = (reorg.old.root, reorg.new.root) in said
             assert reported or reorg.evidence is not ReorgEvidence.REPORTED
             assert reorg.reported_by in ((), (f"node{number}",))
-            assert reorg.depth is None or 0 < reorg.depth <= right.slot - parting.slot + 1
-    assert set(together.turns(canonical, parting.slot)) <= {(reorg.old, reorg.new) for reorg in together.reorgs}
+            assert reorg.depth is None or reorg.depth > 0
+    assert set(flips) <= {(reorg.old, reorg.new) for reorg in together.reorgs}
