@@ -247,16 +247,16 @@ class BeaconNodeFallback(
 
         A node says so by the head's own status (`head_v2` with a full payload) or by `execution_payload_available`, to
         which nodes are subscribed while someone waits (or expects payloads, see below); what comes first counts. The
-        block is the delivered chain's at that slot: a payload of another block there answers only once that one is the
-        head. Of a slot without a block there is none, and one that was there stays there.
+        block is what was delivered last as that slot's head: a payload of another block there answers only once that
+        one is the head. Of a slot without a block there is none, and one that was there stays there.
 
         Events from before the call are known where it was made within :meth:`expect_payloads`, which spares nodes a new
         subscription in every slot, too.
 
         :param deadline: in loop time; by default when the payload timeliness committee is to speak, 3/4 of the slot,
             for until then it may say that it saw the payload.
-        :raises ValueError: for a slot before Gloas, whose blocks have their payload in them; and without a deadline
-            before the chain is known.
+        :raises ValueError: for a slot before Gloas, whose blocks have their payload in them; without a deadline before
+            the chain is known; and where there is no place for another topic (64 at most).
         :raises WatchClosed: when the context is left before.
         :raises RuntimeError: before the context is entered, and after it was left.
         """

@@ -125,7 +125,7 @@ async def test_ready_is_who_has_said_so() -> None:
             assert await held.version() in (A, B), "they are asked all the same"
             await held.calls.wait_ready(1, timeout=5)
             assert anyio.current_time() == pytest.approx(began + 0.5, abs=0.01)
-            with pytest.raises(NotReadyInTime, match="1 of 2 nodes are usable after 5 s: bn1: 12[67] slots behind"):
+            with pytest.raises(NotReadyInTime, match=r"1 of 2 nodes are usable after 5 s: bn1: 12[67] slots behind"):
                 await held.calls.wait_ready(2, timeout=5)
 
 

@@ -402,3 +402,15 @@ async def test_observers_are_told_after_the_head() -> None:
 def say_reorg(node: SimulatedNode, old: SimulatedBlock, new: SimulatedBlock) -> None:
     """Let a node report a reorg, and nothing else."""
     node.publish("chain_reorg", events.chain_reorg(node.chain, old, new))
+
+
+async def test_a_report_that_headers_disprove_is_none() -> None:
+    """Rule 4: one node that takes a block for a reorg to its own child tells nobody of one, where headers are known."""
+    async with simulated_devnet(3) as net, monitor(net) as followed, followed.monitor.reorgs() as reorgs:
+        await followed.until(131.5)
+        parent, child = net.chain.block_at(130), net.chain.block_at(131)
+        assert parent is not None
+        assert child is not None
+        net[2].publish("chain_reorg", events.chain_reorg(net.chain, parent, child))
+        await followed.until(132.5)
+        assert reorgs.receive_nowait() is None

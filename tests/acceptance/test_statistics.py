@@ -3,8 +3,8 @@
 import pytest
 
 from tests.acceptance.harness import monitor
-from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.base.buffered import SubscriptionStatistics
+from vc_fallback.heads.statistics import StreamStatistics
 from vc_fallback.testing import simulated_devnet
 
 pytestmark = pytest.mark.anyio

@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from tests.acceptance.facade import holding
+from tests.acceptance.harness import announce
 from tests.acceptance.subscribed import HEADS, carried, exit_of, opens, reading, vote_of
 from vc_fallback.base.errors import SubscriptionClosed
 from vc_fallback.node.events import HeadEvent, ReorgEvent
@@ -290,3 +291,50 @@ async def test_a_refusal_in_the_stream_costs_that_topic_only(data: str) -> None:
                 await held.until(136.5)
                 assert reader.slots() == [130, 131, 132, 133, 134, 135, 136]
             tasks.cancel_scope.cancel()
+
+
+async def test_a_head_is_told_as_its_own_node_said_it() -> None:
+    """Rule 1: whatever others say of the same block, or one that is on another chain."""
+    async with simulated_devnet(3) as net:
+        first, second, other = net
+        other.override("/eth/v1/beacon/genesis", genesis_validators_root="0x" + "ab" * 32)
+        async with holding(net, ready=2, fallbacks=[second, other]) as held, reading(held, "head") as reader:
+            await held.until(130.5)
+            first.silence()
+            await held.until(131.3)
+            wrong = "0x" + "66" * 32
+            announce(other, held.block(131), current_duty_dependent_root=wrong, state=wrong)
+            await held.until(131.4)
+            await first.kill()
+            await held.until(131.6)
+            (event,) = [event for event in reader.events if event.value.slot == 131]  # type: ignore[union-attr]
+            assert event.node_id == "bn2"
+            assert isinstance(event.value, HeadEvent)
+            assert bytes.fromhex("66" * 32) not in (event.value.state, event.value.next_epoch_dependent_root)
+
+
+async def test_a_head_that_was_optimistic_is_told_as_the_valid_one_it_became() -> None:
+    """H12: it was held back until then."""
+    async with simulated_devnet(1) as net, holding(net) as held, reading(held, "head") as reader:
+        await held.until(130.5)
+        net[0].state.optimistic = True
+        await held.until(131.12)
+        net[0].state.optimistic = False
+        await held.until(131.9)
+        (event,) = [event for event in reader.events if event.value.slot == 131]  # type: ignore[union-attr]
+        assert isinstance(event.value, HeadEvent)
+        assert not event.value.optimistic
+
+
+async def test_a_reorg_that_comes_again_is_told_again() -> None:
+    """T6: A → B → A → B is three reorgs, each told once, however many nodes tell of it."""
+    async with simulated_devnet(2) as net:
+        net.chain.branch("other", above=129)
+        async with holding(net) as held, reading(held, "chain_reorg") as reader:
+            await held.until(131.3)
+            for place in ("other", "main", "other", "main"):
+                for node in net:
+                    node.switch(place)
+                    await anyio.sleep(0.2)
+            a, b = held.block(131).root, held.block(131, "other").root
+            assert [event.value.new_head_block for event in reader.events] == [b, a, b, a]  # type: ignore[union-attr]

@@ -73,7 +73,7 @@ async def test_reorg_that_nothing_announces_is_found_by_a_poll() -> None:
 
 
 async def test_each_slot_that_passes_in_silence_is_followed_by_one_poll() -> None:
-    """Case 45, H14: the backstop: what no event says is known when the next slot is over; slots with heads cost none."""
+    """Case 45, H14: what no event says is known when the next slot is over; slots with heads cost no poll."""
     chain = SimulatedChain(start_slot=100, into=1)
     async with scripted(chain) as node, monitor([node]) as followed:
         await anyio.sleep(1)

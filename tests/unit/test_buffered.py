@@ -4,6 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from vc_fallback.base import buffered as base_buffered
 from vc_fallback.base.buffered import RUN, Buffered
 
 pytestmark = pytest.mark.anyio
@@ -43,3 +44,21 @@ async def test_a_cancelled_read_loses_nothing() -> None:
             read.append(await buffered.receive())
     assert len(read) < RUN
     assert [buffered.receive_nowait() for _ in range(3 * RUN - len(read))] == [*range(len(read), 3 * RUN)]
+
+
+async def test_large_items_fill_a_buffer_before_many_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 6: a thousand events may wait, and each of them may have megabytes."""
+    monkeypatch.setattr(base_buffered, "WEIGHT", 100)
+    buffered = Buffered[int](
+        buffer=1000, on_full="drop_oldest", readable=lambda item: item, closed=lambda _: None, weigh=lambda item: item
+    )
+    for item in (40, 50, 10):
+        buffered.tell(item)
+    assert buffered.statistics().dropped == 0
+    buffered.tell(1)
+    assert buffered.statistics().dropped == 1
+    assert [buffered.receive_nowait() for _ in range(4)] == [50, 10, 1, None]
+    # What has been read weighs nothing any more; one that is larger than all may wait alone.
+    for item in (99, 1, 500):
+        buffered.tell(item)
+    assert [buffered.receive_nowait() for _ in range(2)] == [500, None]

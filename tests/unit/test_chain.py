@@ -219,6 +219,5 @@ def test_the_built_in_networks(name: str, genesis_time: int, root: str, slot: in
 def test_a_mismatch_shows_both_values() -> None:
     """Who reads it has to find out which of the two is wrong."""
     other = replace(CHAIN, genesis_time=CHAIN.genesis_time + 1)
-    assert (
-        CHAIN.mismatch(other, Epoch(0)) == f"genesis_time differs: {other.genesis_time:.0f}, not {CHAIN.genesis_time:.0f}"
-    )
+    both = f"{other.genesis_time:.0f}, not {CHAIN.genesis_time:.0f}"
+    assert CHAIN.mismatch(other, Epoch(0)) == f"genesis_time differs: {both}"

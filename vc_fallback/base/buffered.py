@@ -19,6 +19,9 @@ OnFull = Literal["drop_oldest", "close"]
 RUN = 32
 """Items that are read at most before others run."""
 
+WEIGHT = 32 * 1024 * 1024
+"""Bytes, or characters, that may wait unread: a single event may have 16 MiB (Q15, rule 6)."""
+
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionStatistics:
@@ -41,6 +44,7 @@ class Buffered(Generic[T]):
     :param on_full: drop the oldest and count it, or close the subscription.
     :param readable: gives an item as it is to be read now, `None` where it is not to be read any more (C8, G3).
     :param closed: called once when it is closed.
+    :param weigh: gives the size of an item, where items may be large; it is always the same.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class Buffered(Generic[T]):
         on_full: OnFull,
         readable: Callable[[T], T | None],
         closed: Callable[["Buffered[Any]"], None],
+        weigh: Callable[[T], int] | None = None,
     ) -> None:
         if buffer < 1:
             raise ValueError("buffer: at least 1")
@@ -58,6 +63,8 @@ class Buffered(Generic[T]):
         self._on_full = on_full
         self._readable = readable
         self._closed = closed
+        self._weigh = weigh
+        self._weight = 0
         self._items: deque[T] = deque()
         self._event = anyio.Event()
         self._read = self._dropped = self._purged = 0
@@ -106,7 +113,7 @@ class Buffered(Generic[T]):
     def receive_nowait(self) -> T | None:
         """Return the next item, or `None` when none waits."""
         while self._items:
-            item = self._readable(self._items.popleft())
+            item = self._readable(self._pop())
             if item is not None:
                 self._read += 1
                 return item
@@ -128,11 +135,19 @@ class Buffered(Generic[T]):
         """Put an item into the buffer; called by whom it is subscribed to."""
         if self.close_reason is not None:
             return
-        if len(self._items) >= self._limit:
+        weight = 0 if self._weigh is None else self._weigh(item)
+        while self._items and (len(self._items) >= self._limit or self._weight + weight > WEIGHT):
             self._dropped += 1
             if self._on_full == "close":
                 self.close("buffer full")
                 return
-            self._items.popleft()
+            self._pop()
         self._items.append(item)
+        self._weight += weight
         self._event.set()
+
+    def _pop(self) -> T:
+        item = self._items.popleft()
+        if self._weigh is not None:
+            self._weight -= self._weigh(item)
+        return item

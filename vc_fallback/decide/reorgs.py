@@ -168,18 +168,25 @@ class Reorgs:
         move, self._held = self._held, None
         if move is None:
             return []
+        if self._evidence(move) is None:
+            # Headers have come that show that there was none.
+            return []
         move.told = True
         return [self._describe(move, now, slots)]
 
     def _evidence(self, move: _Move) -> ReorgEvidence | None:
         """Say what shows that a change of the head left a branch, if anything does."""
-        if self._reporters(move):
-            return ReorgEvidence.REPORTED
         old, new = move.old, move.new.head
+        reported = bool(self._reporters(move))
         if new.slot <= old.slot:
-            return ReorgEvidence.SLOT
+            return ReorgEvidence.REPORTED if reported else ReorgEvidence.SLOT
         at_old, _ = self._branches.at(new.root, new.slot, old.slot, old.root)
-        return ReorgEvidence.PARENTS if at_old is not None and at_old != old.root else None
+        if at_old == old.root:
+            # It comes on top of the old head, whatever a node says.
+            return None
+        if reported:
+            return ReorgEvidence.REPORTED
+        return ReorgEvidence.PARENTS if at_old is not None else None
 
     def _reporters(self, move: _Move) -> dict[NodeId, int]:
         reports = self._reports.get(move.blocks, {})

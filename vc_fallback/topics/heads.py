@@ -1,6 +1,6 @@
 """The head's topics for subscribers: what the head streams bring, without another connection (T1)."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
@@ -8,6 +8,7 @@ from vc_fallback.base.types import NodeId, Root, Slot
 from vc_fallback.decide.delivery import Delivered
 from vc_fallback.decide.ledger import Ledger, Standing
 from vc_fallback.node.events import HeadEvent, HeadTopicEvent, ReorgEvent
+from vc_fallback.node.meaning import MEANINGS, pack
 
 HEAD = ("head", "head_v2")
 """Two forms of one event (H11): who subscribes to either gets what nodes send."""
@@ -49,7 +50,11 @@ class HeadTopics:
         self._source = source
         self._ledger = ledger
         self._tell = tell
-        self._events: OrderedDict[tuple[Slot, Root], HeadEvent] = OrderedDict()
+        self._events: OrderedDict[tuple[NodeId, Slot, Root], HeadEvent] = OrderedDict()
+        self._reorgs: OrderedDict[bytes, Counter[NodeId]] = OrderedDict()
+        """How often each node has told of a reorg; the most of these is how often it was told here."""
+        self._last: dict[NodeId, bytes] = {}
+        """The reorg that each node told of last."""
 
     def follow(self, follow: bool) -> None:
         """Begin to tell, or end that."""
@@ -59,22 +64,39 @@ class HeadTopics:
         else:
             self._source.taps.pop(self, None)
             self._source.detach(self)
-            self._events.clear()
+            for kept in (self._events, self._reorgs, self._last):
+                kept.clear()
 
     def _tapped(self, node_id: NodeId, event: HeadTopicEvent, received: float) -> None:
         if isinstance(event, ReorgEvent):
-            if self._ledger.standing(node_id) is Standing.ELIGIBLE:
+            if self._ledger.standing(node_id) is Standing.ELIGIBLE and self._is_news(node_id, event):
                 self._tell(REORG, event, node_id, received)
             return
-        self._events[event.slot, event.block] = event
+        self._events[node_id, event.slot, event.block] = event
         while len(self._events) > REMEMBERED:
             self._events.popitem(last=False)
 
+    def _is_news(self, node_id: NodeId, reorg: ReorgEvent) -> bool:
+        """Whether a reorg was not told yet, or has come again at this node: A → B → A → B is three."""
+        key = pack(MEANINGS[REORG[0]](reorg))
+        if self._last.get(node_id) == key:
+            return False
+        if len(self._last) > 2 * len(self._ledger.nodes):
+            self._last = {known: last for known, last in self._last.items() if known in self._ledger.nodes}
+        self._last[node_id] = key
+        counts = self._reorgs.setdefault(key, Counter())
+        self._reorgs.move_to_end(key)
+        if len(self._reorgs) > REMEMBERED:
+            self._reorgs.popitem(last=False)
+        told = max(counts.values(), default=0)
+        counts[node_id] += 1
+        return counts[node_id] > told
+
     def _delivered(self, delivered: Delivered) -> None:
         head = delivered.head
-        event = self._events.get((head.slot, head.root))
+        event = self._events.get((head.node_id, head.slot, head.root))
         if event is None or event.payload_status is not head.payload_status:
-            # It was polled, or another node's event has come since.
+            # It was polled, or has changed since.
             event = HeadEvent(
                 head.slot,
                 head.root,
@@ -83,4 +105,7 @@ class HeadTopics:
                 next_epoch_dependent_root=head.next_epoch_dependent_root,
                 optimistic=head.optimistic,
             )
+        elif event.optimistic is not head.optimistic:
+            # It was held back until a poll found it valid.
+            event = event._replace(optimistic=head.optimistic)
         self._tell(HEAD, event, head.node_id, head.received)

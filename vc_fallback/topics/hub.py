@@ -19,8 +19,7 @@ from vc_fallback.decide.ledger import NodeFacts
 from vc_fallback.decide.seen import SeenWindow
 from vc_fallback.decide.topic_tiers import HIGH_RATE, NodeTopics, Outlook, assign, outlook
 from vc_fallback.node.client import BeaconNode
-from vc_fallback.node.events import HeadEvent, HeadTopicEvent, MalformedEvent
-from vc_fallback.node.meaning import MEANINGS, pack
+from vc_fallback.node.events import HeadTopicEvent, MalformedEvent
 from vc_fallback.node.topic_events import TopicValue, read_topic_event
 from vc_fallback.status import TopicConnectionStatus, TopicStatus
 from vc_fallback.topics.context import TopicContext
@@ -165,8 +164,7 @@ class TopicHub:
 
     def _head(self, topics: tuple[str, ...], event: HeadTopicEvent, node_id: NodeId, received: float) -> None:
         """Take an event about the head."""
-        if isinstance(event, HeadEvent) or self._first(topics[0], pack(MEANINGS[topics[0]](event)), received):
-            self._deliver(topics, event, "", node_id, received)
+        self._deliver(topics, event, "", node_id, received)
 
     def _deliver(self, topics: tuple[str, ...], value: TopicValue, data: str, node_id: NodeId, received: float) -> None:
         event = TopicEvent(topics[0], value, data, Provenance(node_id, self._context.candidates.generation, received))

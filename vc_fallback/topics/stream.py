@@ -31,6 +31,8 @@ at most: some nodes refuse by their first event (case 4)."""
 
 HELD = 256
 """Events of a new connection that wait at most until it is known which chain the node is on; more are lost (H15)."""
+HELD_TEXT = 16 * 1024 * 1024
+"""The same in characters; the last may go beyond it."""
 
 
 @dataclass(slots=True)
@@ -353,7 +355,7 @@ class TopicStream:
             return
         if connection.held is None:
             self._tell(topic, data, self._received)
-        elif len(connection.held) < HELD:
+        elif len(connection.held) < HELD and sum(len(text) for _, text, _ in connection.held) < HELD_TEXT:
             connection.held.append((topic, data, self._received))
         else:
             self.lost += 1

@@ -11,8 +11,8 @@ class TopicSubscription(Buffered[TopicEvent]):
     """Events of some topics, in the order in which they came. Use it as an asynchronous context manager and iterate
     over it; leaving the block unsubscribes.
 
-    Reading from nodes never waits for it: when its buffer is full, the oldest event is dropped and counted, or the
-    subscription is closed with a `close_reason`. A cancelled read loses no event.
+    Reading from nodes never waits for it: when its buffer is full, by count or with 32 MiB of text, the oldest event is
+    dropped and counted, or the subscription is closed with a `close_reason`. A cancelled read loses no event.
 
     Where no node carries one of its topics, reading raises :exc:`TopicUnavailable` once what is in the buffer was read;
     the subscription stands, and can be read again.
@@ -28,7 +28,9 @@ class TopicSubscription(Buffered[TopicEvent]):
         readable: Callable[[TopicEvent], TopicEvent | None],
         closed: Callable[[Buffered[Any]], None],
     ) -> None:
-        super().__init__(buffer=buffer, on_full=on_full, readable=readable, closed=closed)
+        super().__init__(
+            buffer=buffer, on_full=on_full, readable=readable, closed=closed, weigh=lambda event: len(event.data)
+        )
         self.topics = topics
         self.missing: dict[str, float] = dict.fromkeys(topics, since)
         """The topics that do not reach it, each with the loop time from which that counts; written by the hub."""
