@@ -15,6 +15,7 @@ from vc_fallback.node.values.events import BlockEvent
 from vc_fallback.testing import SimulatedChain, SimulatedNode, simulated_devnet
 from vc_fallback.testing import events as data_of
 from vc_fallback.testing.events import TOPICS
+from vc_fallback.testing.http import Answer
 
 pytestmark = pytest.mark.anyio
 
@@ -338,3 +339,24 @@ async def test_a_reorg_that_comes_again_is_told_again() -> None:
                     await anyio.sleep(0.2)
             a, b = held.block(131).root, held.block(131, "other").root
             assert [event.value.new_head_block for event in reader.events] == [b, a, b, a]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("status", [404, 422, 500, 501])
+async def test_a_refusal_by_another_status_costs_that_topic_only(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 4, case 6: frameworks have their own ideas of what an unknown value is."""
+    monkeypatch.setattr(
+        "vc_fallback.testing.broadcast.Answer", lambda given, *rest: Answer(status if given == 400 else given, *rest)
+    )
+    async with simulated_devnet(1) as net, holding(net) as held:
+        await held.until(129.5)
+        async with reading(held, "block", "weird") as reader:
+            await held.until(134.5)
+            assert reader.slots() == [130, 131, 132, 133, 134]
+
+
+async def test_a_subscription_that_its_reader_has_closed_only_ends() -> None:
+    """T7: nobody serves the topic, and nobody wants it any more."""
+    async with simulated_devnet(1) as net, holding(net) as held, held.calls.subscribe("weird") as events:
+        await held.until(130.5)
+        events.close()
+        assert [event async for event in events] == []

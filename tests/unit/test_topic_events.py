@@ -269,3 +269,21 @@ def test_a_topic_that_is_not_known_passes_as_it_is(data: str, value: object) -> 
     """T1: its JSON, or its text where it is none; it is never an error."""
     assert parse_topic_event("weather_forecast", data) == value
     assert read_topic_event("weather_forecast", data).value == value
+
+
+def test_a_large_event_that_is_not_known_is_read_when_it_is_wanted() -> None:
+    """Rule 4: to read megabytes of JSON takes seconds, in which no head comes. Copies are known by their text."""
+    data = json.dumps({"list": [str(number) for number in range(20_000)]})
+    first, second = read_topic_event("weird", data), read_topic_event("weird", data)
+    assert first.key == second.key
+    assert read_topic_event("weird", data + " ").key != first.key
+    assert first.value == json.loads(data)
+    assert read_topic_event("weird", data[:-1]).value == data[:-1]
+
+
+@pytest.mark.parametrize("topic", sorted(TOPIC_VALUES.keys() - {"attester_slashing"}))
+def test_an_event_that_cannot_be_so_large_is_malformed(topic: str) -> None:
+    """Rule 4: it is not even looked at."""
+    data = json.dumps({"slot": "1", "junk": "x" * 2 * 1024 * 1024})
+    with pytest.raises(MalformedEvent, match="larger"):
+        read_topic_event(topic, data)

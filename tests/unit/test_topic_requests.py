@@ -179,3 +179,14 @@ def test_words_that_list_topics_in_another_way_cost_none_that_was_taken() -> Non
     requests = plan()
     requests.accept({"block"}, 0.0)
     assert requests.refuse({"block", "weird"}, "400 weird is none of block, head", 1.0) == {"weird"}
+
+
+def test_what_is_wanted_no_more_is_forgotten_where_it_is_much() -> None:
+    """Rule 6: names without end leave nothing behind."""
+    requests = plan()
+    for number in range(1000):
+        wanted = {"block", f"weird{number}"}
+        requests.next(wanted, float(number))
+        requests.refuse(wanted, f"400 Invalid topic: weird{number}", float(number))
+    assert len(requests.refusals()) < 200
+    assert requests.next({"block"}, 1000.0) == {"block"}

@@ -336,6 +336,10 @@ class Delivery:
             reorg = self.delivered.reorg
         else:
             reorg = self.delivered is not None and head.slot <= self.delivered.head.slot
+            before = self.delivered
+            if before is not None and head.slot == before.slot and head.node_id != before.node_id:
+                # It was outvoted (C4), and nobody has left it: when more nodes come there that is no lag.
+                self._past.take_back(before.slot, before.root)
             self._past.deliver(head.slot, head.root)
             self._said = {} if head.payload_status is None else {head.node_id: head.payload_status}
             for node_id, entry in self.entries.items():

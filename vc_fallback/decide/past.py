@@ -25,6 +25,12 @@ class Past:
         """Note that a block was delivered, where another one was the delivered head."""
         _count(self._delivered, (slot, root))
 
+    def take_back(self, slot: Slot, root: Root) -> None:
+        """Note that a block was no step of the chain: others were more."""
+        times = self._delivered.pop((slot, root), 0)
+        if times > 1:
+            self._delivered[slot, root] = times - 1
+
     def show(self, node_id: NodeId, slot: Slot, root: Root) -> None:
         """Note a node's head; where it is the one from before it says nothing new, also on a new connection."""
         shown = self._shown.setdefault(node_id, OrderedDict())

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from vc_fallback.base.backoff import Backoff, BackoffPolicy
 from vc_fallback.decide.topic_tiers import Lack
 
+_REMEMBERED = 128
+"""Topics of which refusals are remembered: twice as many as can be subscribed to at once."""
+
 _EXPECTED = re.compile(r"\b(?:expected|valid|allowed|supported)\b[^:]{0,40}(?:one of|are|topics|:)", re.IGNORECASE)
 
 
@@ -55,6 +58,11 @@ class TopicRequests:
 
     def next(self, wanted: Collection[str], now: float) -> frozenset[str]:
         """Return the topics that the next request is to carry, of those that are wanted."""
+        if len(self._backoffs) > _REMEMBERED:
+            # Of topics that are not wanted any more nothing is remembered for ever (rule 6).
+            for kept in (self._backoffs, self._refused, self._accepted):
+                for topic in kept.keys() - set(wanted):
+                    del kept[topic]
         apart = frozenset().union(*self._apart)
         base = frozenset(topic for topic in wanted if topic not in self._refused and topic not in apart)
         for group in self._apart:

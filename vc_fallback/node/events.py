@@ -66,6 +66,9 @@ class StreamError:
 
 HeadTopicEvent = HeadEvent | ReorgEvent
 
+_LARGEST = 64 * 1024
+"""Characters of an event about the head: a hundred times what one has."""
+
 Members = Mapping[str, Any]
 
 
@@ -169,6 +172,9 @@ def parse_event(topic: str, data: str) -> HeadTopicEvent | StreamError | None:
     shape = _SHAPES.get(topic)
     if shape is None:
         return StreamError(*read_error(data)) if topic == "error" else None
+    if len(data) > _LARGEST:
+        # To read it would take so long that other nodes' heads wait.
+        raise MalformedEvent(topic, "much larger than it can be")
     try:
         value = from_json(data)
     except ValueError:

@@ -29,6 +29,12 @@ SETTLE = 0.1
 """Seconds from a new connection's answer until it is taken as accepted, and the one before it is closed, 1/24 of a slot
 at most: some nodes refuse by their first event (case 4)."""
 
+REFUSALS = frozenset({400, 404, 405, 406, 422, 501})
+"""Statuses by which a node may refuse topics: the definition has the first, its servers' frameworks the others."""
+
+ELSEWHERE = frozenset({401, 402, 403, 408, 429, 503})
+"""Statuses that are about us, or about the node as a whole."""
+
 HELD = 256
 """Events of a new connection that wait at most until it is known which chain the node is on; more are lost (H15)."""
 HELD_TEXT = 16 * 1024 * 1024
@@ -283,9 +289,11 @@ class TopicStream:
         else:
             return
         refused = connection.reason is StreamReason.REFUSED
-        # What is said in the stream has all sorts of numbers, or none.
-        named = connection.in_band and self._requests.names(connection.asked, connection.detail)
-        if refused and (connection.status == 400 or named):
+        # What is said in the stream, or with 500, may mean anything but where it names a topic.
+        if refused and (
+            connection.status in REFUSALS
+            or (connection.status not in ELSEWHERE and self._requests.names(connection.asked, connection.detail))
+        ):
             self._refused(connection)
         else:
             self._retry.ended(connection, listed=self._listed(), lost=self._current is None)

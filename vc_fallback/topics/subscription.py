@@ -46,7 +46,7 @@ class TopicSubscription(Buffered[TopicEvent]):
         :raises TopicUnavailable: when none waits and no node carries one of the topics.
         """
         event = super().receive_nowait()
-        if event is None and self._errors:
+        if event is None and self._errors and self.close_reason is None:
             raise self._errors.pop(next(iter(self._errors)))
         return event
 
