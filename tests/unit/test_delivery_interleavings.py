@@ -12,7 +12,7 @@ from itertools import pairwise
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.delivery_world import SLOT, SLOTS
+from tests.delivery_world import SLOT, SLOTS, World
 from vc_fallback.base.signals import HeadOutcome
 from vc_fallback.base.types import NodeId, Root, Slot
 from vc_fallback.decide.delivery import Delivered, Delivery
@@ -164,6 +164,24 @@ def test_without_a_reorg_it_is_each_new_block_by_whoever_shows_it_first(data: st
         if not expected or heads[place][0] > expected[-1][0]:
             expected.append(heads[place])
     assert play.delivered == expected
+
+
+def test_a_block_that_was_outvoted_is_delivered_again_once_more_nodes_come_there() -> None:
+    """C4: its own nodes have not left it, so who comes there does not lag."""
+    world = World()
+    for node, name in (("n1", "100a"), ("n2", "100b"), ("n3", "100b"), ("n3", "100a"), ("n1", "100b"), ("n1", "100a")):
+        world.show(node, name)
+    assert world.delivered == ["100a", "100b", "100a", "100b", "100a"]
+
+
+def test_most_nodes_at_a_block_that_was_left_are_followed_when_the_slot_is_over() -> None:
+    """C3, C6: until then they may be slow to follow; after that it is the one that left who is alone."""
+    world = World()
+    for node, name in (("n1", "100a"), ("n1", "101a"), ("n1", "100a"), ("n2", "101a"), ("n3", "101a")):
+        world.show(node, name, at=101 + 1 / 3)
+    assert world.delivered == ["100a", "101a", "100a"]
+    assert world.reconsider(101.9) is None
+    assert world.reconsider(102.0) == "101a"
 
 
 def _last(heads: list[Block], block: Block) -> int:
