@@ -169,7 +169,7 @@ def test_without_a_reorg_it_is_each_new_block_by_whoever_shows_it_first(data: st
 def test_a_block_that_was_outvoted_is_delivered_again_once_more_nodes_come_there() -> None:
     """C4: its own nodes have not left it, so who comes there does not lag."""
     world = World()
-    for node, name in (("n1", "100a"), ("n2", "100b"), ("n3", "100b"), ("n3", "100a"), ("n1", "100b"), ("n1", "100a")):
+    for node, name in (("n1", "100a"), ("n2", "100b"), ("n3", "100b"), ("n2", "100a"), ("n1", "100b"), ("n3", "100a")):
         world.show(node, name)
     assert world.delivered == ["100a", "100b", "100a", "100b", "100a"]
 
