@@ -1,6 +1,7 @@
 """The code in the README runs as it stands there."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,21 +50,45 @@ def test_the_monitor_of_the_readme_prints_heads(backend: str, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_the_validator_client_of_the_readme_attests(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line for each of its validators; a node that was sent the attestation by another way may have it already."""
+def test_the_validator_client_of_the_readme_attests_once_an_epoch_and_after_a_reorg_by_the_new_duties(
+    backend: Literal["asyncio", "trio"], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line for each of its validators in each epoch; all nodes take what was signed. Late in the fifth epoch (slots
+    32 to 39) they go to a branch that fixes the duties of the sixth otherwise: these are asked for again (Q14b).
+    """
     names: dict[str, Any] = {}
     exec(block("attester_duties(epoch, VALIDATORS)").replace("anyio.run(main)", ""), names)  # noqa: S102 - our own text
+    asked: list[int] = []
 
-    async def for_an_epoch() -> None:
-        async with simulated_devnet(3, slot_duration=0.25, slots_per_epoch=8, clock=Clock()) as net:
+    async def scenario() -> None:
+        async with simulated_devnet(3, slots_per_epoch=8, start_slot=29) as net:
+            net.chain.branch("other", above=30)
             names["URLS"][:] = net.urls
-            with anyio.fail_after(30):
-                await names["main"]()
+            names["BeaconNodeFallback"] = partial(BeaconNodeFallback, clock=net.clock)
 
-    anyio.run(for_an_epoch, backend=backend)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert all(re.match(r"\d+ 127\.0\.0\.1:\d+ 0\.\d+ \('127", line) for line in lines)
+            def requests() -> int:
+                return sum("duties/attester" in one.target for node in net for one in node.requests)
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(names["main"])
+                await anyio.sleep(12 * (40.5 - 29))
+                asked.append(requests())
+                for node in net:
+                    node.switch("other")
+                await anyio.sleep(12)
+                asked.append(requests())
+                await anyio.sleep(12 * (47.9 - 41.5))
+                asked.append(requests())
+                tasks.cancel_scope.cancel()
+
+    run_in_virtual_time(scenario, backend=backend)
+    lines = [line.split(" ", 3) for line in capsys.readouterr().out.splitlines()]
+    epochs = Counter(int(slot) // 8 for slot, *_ in lines)
+    assert (epochs[4], epochs[5]) == (3, 3)
+    assert all(re.fullmatch(r"\(('127[^']*'(, )?){3}\) \(\) \(\)", taken) for *_, taken in lines)
+    before, after, at_the_end = asked
+    assert (after, at_the_end) == (before + 1, before + 1)
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -114,18 +139,17 @@ def test_the_topics_of_the_readme_are_followed(backend: str, capsys: pytest.Capt
     assert all(re.match(r"block 127\.0\.0\.1:\d+ BlockEvent\(slot=\d+, ", line) for line in lines)
 
 
+@pytest.mark.parametrize("word", ["net[0].freeze()", "second.silence()"])
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_the_scenario_of_the_readme_runs(backend: Literal["asyncio", "trio"]) -> None:
-    """Simulated nodes do what the README says."""
+def test_the_scenarios_of_the_readme_run(word: str, backend: Literal["asyncio", "trio"]) -> None:
+    """Simulated nodes do what the README says, by themselves and below the facade."""
     ran: list[str] = []
 
     def run(scenario: Callable[[], Any], **_: str) -> None:
         run_in_virtual_time(scenario, backend=backend)
         ran.append(backend)
 
-    code = block("run_in_virtual_time").replace(
-        "from vc_fallback.testing import run_in_virtual_time, simulated_devnet",
-        "from vc_fallback.testing import simulated_devnet",
-    )
+    imported = "from vc_fallback.testing import run_in_virtual_time, simulated_devnet"
+    code = block(word).replace(imported, "from vc_fallback.testing import simulated_devnet")
     exec(code, {"run_in_virtual_time": run})  # noqa: S102 - our own text
     assert ran == [backend]
