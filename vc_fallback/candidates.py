@@ -99,6 +99,16 @@ class CandidateList:
         """Return the member of a node id, or `None`."""
         return self.members.get(node_id)
 
+    def listed(self, node_id: NodeId) -> Member:
+        """Return the member of a node id.
+
+        :raises KeyError: for a node that is not in the list; it says which are.
+        """
+        try:
+            return self.members[node_id]
+        except KeyError:
+            raise KeyError(f"no node is named {node_id!r}; nodes are {', '.join(self.members) or 'none'}") from None
+
     def of(self, role: Role, tier: Tier | None = None) -> list[Member]:
         """Return the members with a role (and in a tier), in list order."""
         return [m for m in self.members.values() if m.has(role) and (tier is None or m.tier is tier)]

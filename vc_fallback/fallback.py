@@ -113,6 +113,8 @@ class BeaconNodeFallback(
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         warm()
+        if not isinstance(config, FallbackConfig):
+            raise TypeError("config: a FallbackConfig is needed; FallbackConfig.from_urls([...]) makes one of URLs")
         self._config = config
         self._settings = config.requests
         stragglers = config.requests.stragglers
@@ -219,7 +221,8 @@ class BeaconNodeFallback(
 
         :raises KeyError: for a node that is not in the list.
         """
-        return self._open().pool.get(node_id)
+        pool = self._open().pool
+        return pool.get(self._heads.candidates.current.listed(node_id).node_id)
 
     # --- topics
 
@@ -239,6 +242,7 @@ class BeaconNodeFallback(
         :raises RuntimeError: before the context is entered, and after it was left.
         :raises ValueError: for no topic, for what cannot be the name of one, and for more than 64 at once. Reading
             raises :exc:`TopicUnavailable` where nobody carries a topic.
+        :raises TypeError: for what is no text, as a list of topics is.
         """
         return self._hub().subscribe(topics, buffer=buffer, on_full=on_full)
 
@@ -300,12 +304,13 @@ class BeaconNodeFallback(
 
     # --- what there is
 
-    def plan(self, role: Role | None = None, *, prefer: NodeId | None = None) -> Plan:
+    def plan(self, role: Role | str | None = None, *, prefer: NodeId | None = None) -> Plan:
         """Return whom a request would be sent to now, in order, with a reason for each.
 
-        :param role: what is asked for; `None` for what every node is told.
+        :param role: what is asked for, its name will do; `None` for what every node is told.
+        :raises ValueError: for a role that there is not.
         """
-        return self._open().planner.plan(role, prefer)
+        return self._open().planner.plan(role if role is None else Role.of(role), prefer)
 
     def explain(self, node_id: NodeId) -> str:
         """Say in one sentence why a node is where it is in the ranking; see :meth:`HeadMonitor.explain`."""
@@ -329,7 +334,10 @@ class BeaconNodeFallback(
                 await watcher.wait()
                 self._open()
             return
-        words = enumerate_some(self._wanting(), "; ") or "the list of nodes is empty"
+        wanting, count = self._wanting(), len(self._heads.candidates.current)
+        if count < min_synced:
+            wanting.insert(0, f"the list has only {count}" if count else "the list of nodes is empty")
+        words = enumerate_some(wanting, "; ")
         raise NotReadyInTime(f"{self._usable()} of {min_synced} nodes are usable after {timeout} s: {words}")
 
     def status(self) -> Status:

@@ -3,7 +3,7 @@
 from binascii import unhexlify
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, NamedTuple, NewType, TypeVar
+from typing import Generic, NamedTuple, NewType, Self, TypeVar
 
 Slot = NewType("Slot", int)
 """A slot number, 0 at genesis."""
@@ -40,6 +40,17 @@ class Role(StrEnum):
     ATTESTATION = "attestation"
     PROPOSAL = "proposal"
     SUBMISSION = "submission"
+
+    @classmethod
+    def of(cls, role: str) -> Self:
+        """Return a role by its name.
+
+        :raises ValueError: for another name; it says which there are.
+        """
+        try:
+            return cls(role)
+        except ValueError:
+            raise ValueError(f"there is no role {role!r}; roles are {', '.join(cls)}") from None
 
 
 class PayloadStatus(StrEnum):

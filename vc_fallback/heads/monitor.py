@@ -75,6 +75,8 @@ class HeadMonitor(HeadSubscriptions):
         also: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         super().__init__()
+        if not isinstance(config, FallbackConfig):
+            raise TypeError("config: a FallbackConfig is needed; FallbackConfig.from_urls([...]) makes one of URLs")
         self._config = config
         self._told_of_outcomes = outcomes
         self._also = also
@@ -213,7 +215,7 @@ class HeadMonitor(HeadSubscriptions):
     async def wait_for_slot(self, slot: Slot, deadline: float, min_nodes: int = 1) -> SlotHead | None:
         """Wait for the head of a slot, shown by at least `min_nodes` nodes; a later head answers too and says so (C10).
 
-        :param deadline: in loop time; `None` is returned then.
+        :param deadline: in loop time, such as `clock.now() + 2`; `None` is returned then, at once where it is past.
         :raises WatchClosed: when the monitor ends before.
         """
         watcher = self.cache.activity.watcher()
@@ -251,6 +253,7 @@ class HeadMonitor(HeadSubscriptions):
 
         :raises KeyError: for a node that is not in the list.
         """
+        self.candidates.current.listed(node_id)
         return self.cache.book.verdict(node_id)
 
     def explain(self, node_id: NodeId) -> str:
@@ -258,6 +261,7 @@ class HeadMonitor(HeadSubscriptions):
 
         :raises KeyError: for a node that is not in the list.
         """
+        self.candidates.current.listed(node_id)
         return self.cache.book.explain(node_id)
 
     def drain(self, node_id: NodeId, duration: float) -> None:
@@ -271,6 +275,7 @@ class HeadMonitor(HeadSubscriptions):
         """
         if not 0 <= duration < math.inf:
             raise ValueError("a drain lasts 0 seconds or longer, and ends")
+        self.candidates.current.listed(node_id)
         self.cache.book.drain(node_id, duration)
 
     # --- the list

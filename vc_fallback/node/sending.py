@@ -131,12 +131,16 @@ def forms(value: Encodings | Sequence[Encodings]) -> tuple[bool, bool]:
     """Return whether one value, or a list, can be sent as SSZ, and as JSON.
 
     :raises ValueError: for an empty list, and for items that have no form in common.
+    :raises TypeError: for what are no `Encodings`.
     """
     if isinstance(value, Encodings):
         return value.ssz is not None, value.json is not None
     if not value:
         raise ValueError("an empty list: there is nothing to send")
-    forms = all(item.ssz is not None for item in value), all(item.json is not None for item in value)
+    try:
+        forms = all(item.ssz is not None for item in value), all(item.json is not None for item in value)
+    except (AttributeError, TypeError):
+        raise TypeError("what is signed is given as Encodings(ssz=…, json=…), several as a list of them") from None
     if not any(forms):
         raise ValueError("some items are given as SSZ alone and some as JSON alone: no list can be made of them")
     return forms

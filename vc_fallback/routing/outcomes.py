@@ -18,6 +18,8 @@ T = TypeVar("T")
 _MOST_SHOWN = 8
 """Nodes that an error names, each with its reason (rule 6)."""
 _LONGEST_REASON = 160
+_NO_MOMENT = 60.0
+"""Seconds: an end before that in loop time, and as long ago, was meant as a time from now."""
 
 NO_SAY = (Closed, Quarantined, UnsupportedEndpoint)
 """Failures of nodes that were not, or cannot be, asked this: they do not stand against what the others say."""
@@ -149,7 +151,10 @@ def check(what: str, nodes: Sequence[NodeId], end: float, now: float) -> None:
     if len(nodes) > 1 and len(set(nodes)) < len(nodes):
         raise ValueError(f"{what}: a node is there twice: {enumerate_some(nodes)}")
     if end <= now:
-        raise DeadlineExceeded(what, f"its time was over {now - end:.3g} s ago: no node was asked")
+        hint = ""
+        if 0 <= end < _NO_MOMENT < now - end:
+            hint = "; a deadline is a moment in loop time: nodes.clock.now() + seconds"
+        raise DeadlineExceeded(what, f"its time was over {now - end:.3g} s ago: no node was asked{hint}")
 
 
 def last_resort(nodes: Iterable[NodeId], attempts: Iterable[Attempt[T]]) -> Sourced[T] | None:

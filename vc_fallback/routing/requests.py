@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -270,3 +270,16 @@ def nobody(what: str, plan: Plan) -> NoCandidates:
     reasons = [f"{node_id}: {reason}" for node_id, reason in plan.left_out.items()]
     words = enumerate_some(reasons, "; ") if reasons else "the list of nodes is empty"
     return NoCandidates(what, f"there is no node to ask: {words}")
+
+
+def indices_of(validators: Iterable[int]) -> list[int]:
+    """List the indices of validators.
+
+    :raises TypeError: for what is no list, as one index is.
+    """
+    try:
+        return [*validators]
+    except TypeError:
+        if isinstance(validators, Iterable):
+            raise
+        raise TypeError("indices: a list of the indices of validators is needed") from None

@@ -87,10 +87,14 @@ class TopicHub:
 
         :raises RuntimeError: after the end.
         :raises ValueError: for no topic, for something that cannot be one, for too many, and for a buffer below 1.
+        :raises TypeError: for what is no text.
         """
         if self._closed:
             raise RuntimeError("it has been left")
-        wanted = frozenset(topics)
+        named = [*topics]
+        if not all(isinstance(topic, str) for topic in named):
+            raise TypeError("topics are names, given one by one: subscribe('block', 'head')")
+        wanted = frozenset(named)
         if not wanted:
             raise ValueError("no topic is named")
         for topic in wanted:

@@ -15,7 +15,7 @@ from vc_fallback.node.values.answers import Duties
 from vc_fallback.node.values.duties import AttesterDuty, ProposerDuties, PtcDuty, SyncCommitteeDuty
 from vc_fallback.routing.outcomes import Doubt
 from vc_fallback.routing.patience import Found, Patience
-from vc_fallback.routing.requests import Ask, Requests
+from vc_fallback.routing.requests import Ask, Requests, indices_of
 
 D = TypeVar("D", bound=Duties[Any])
 
@@ -57,7 +57,7 @@ class DutyCalls(Requests):
         self, epoch: Epoch, indices: Iterable[int], *, deadline: float | None = None
     ) -> Sourced[Duties[AttesterDuty]]:
         """Return where validators attest in an epoch."""
-        wanted = [*indices]
+        wanted = indices_of(indices)
         return await self._duties(
             routes.ATTESTER_DUTIES,
             epoch,
@@ -76,7 +76,7 @@ class DutyCalls(Requests):
         self, epoch: Epoch, indices: Iterable[int], *, deadline: float | None = None
     ) -> Sourced[Duties[SyncCommitteeDuty]]:
         """Return which places validators have in the sync committee of an epoch."""
-        wanted = [*indices]
+        wanted = indices_of(indices)
         return await self._duties(
             routes.SYNC_DUTIES,
             epoch,
@@ -89,7 +89,7 @@ class DutyCalls(Requests):
         self, epoch: Epoch, indices: Iterable[int], *, deadline: float | None = None
     ) -> Sourced[Duties[PtcDuty]]:
         """Return when validators attest the timeliness of payloads in an epoch (Gloas)."""
-        wanted = [*indices]
+        wanted = indices_of(indices)
         return await self._duties(
             routes.PTC_DUTIES, epoch, wanted, lambda node, t: node.ptc_duties(epoch, wanted, timeout=t), deadline
         )

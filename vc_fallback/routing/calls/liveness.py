@@ -10,7 +10,7 @@ from vc_fallback.decide.rank import Group
 from vc_fallback.node import routes
 from vc_fallback.routing.everyone import everyone
 from vc_fallback.routing.outcomes import Attempt, RequestFailed, enumerate_some
-from vc_fallback.routing.requests import Requests, nobody
+from vc_fallback.routing.requests import Requests, indices_of, nobody
 from vc_fallback.routing.witnesses import Witnesses
 
 
@@ -60,7 +60,7 @@ class LivenessCalls(Requests):
         """
         desk = self._open()
         what = routes.LIVENESS.what
-        wanted = [*dict.fromkeys(indices)]
+        wanted = [*dict.fromkeys(indices_of(indices))]
         plan = desk.planner.plan(Role.DUTIES)
         places = plan.ranking.places
         nodes = [n for n in plan.nodes if places[n].standing.group is not Group.NO_ANSWER] or [*plan.nodes]

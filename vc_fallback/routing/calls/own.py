@@ -19,7 +19,7 @@ class OwnCalls(Requests):
         self,
         op: Callable[[BeaconNode], Awaitable[Sourced[T]]],
         *,
-        role: Role = Role.DUTIES,
+        role: Role | str = Role.DUTIES,
         deadline: float | None = None,
         next_after: float | None = None,
         prefer: NodeId | None = None,
@@ -32,7 +32,7 @@ class OwnCalls(Requests):
         self,
         op: Callable[[BeaconNode], Awaitable[T]],
         *,
-        role: Role = Role.DUTIES,
+        role: Role | str = Role.DUTIES,
         deadline: float | None = None,
         next_after: float | None = None,
         prefer: NodeId | None = None,
@@ -44,7 +44,7 @@ class OwnCalls(Requests):
         self,
         op: Callable[[BeaconNode], Awaitable[Any]],
         *,
-        role: Role = Role.DUTIES,
+        role: Role | str = Role.DUTIES,
         deadline: float | None = None,
         next_after: float | None = None,
         prefer: NodeId | None = None,
@@ -62,9 +62,11 @@ class OwnCalls(Requests):
         :param what: names the kind of request: in errors, and where nodes are remembered that do not answer it and
             that others were faster than, which are asked last for a while.
         :raises NotFound, AllNodesFailed, DeadlineExceeded, NoCandidates: see `vc_fallback.routing.outcomes`.
-        :raises ValueError: for a `deadline` or a `next_after` that is no time.
+        :raises ValueError: for a `deadline` or a `next_after` that is no time, and for a role that there is not.
         """
         desk = self._open()
+        if not isinstance(role, Role):
+            role = Role.of(role)
         if next_after is not None and not next_after >= 0:
             raise ValueError(f"next_after is a number of seconds, not {next_after}")
 

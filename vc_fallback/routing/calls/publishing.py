@@ -219,4 +219,7 @@ class PublishingCalls(Publishing):
 def _count(items: Sequence[Encodings]) -> int:
     if not items:
         raise ValueError("an empty list: there is nothing to send")
-    return len(items)
+    try:
+        return len(items)
+    except TypeError:
+        raise TypeError("items are given as a list of Encodings") from None
