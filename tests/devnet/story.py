@@ -145,6 +145,7 @@ def told(devnet: Devnet, fault: str, folder: Path) -> Story:
         breaking.end(devnet, FIRST)
         seen["closed"] = closed = tiers.wait("gate", since=story.mended, open=False)
         tiers.wait("head", FIRST, since=closed["time"], count=3)
+        tiers.wait("node_head", WELL, since=closed["time"], source="stream")
         seen.update(recovery(monitor, fault, story.mended))
         seen["back"] = monitor.wait_until_moved("failback", WELL, FIRST, since=story.mended)
         monitor.wait(
