@@ -17,7 +17,13 @@ from examples.minimal_vc.slashing_guard import GuardError, SlashingGuard
 
 def _interop_keys(text: str) -> list[Key]:
     first, _, last = text.partition("..")
-    return [interop_key(number) for number in range(int(first), int(last or first) + 1)]
+    try:
+        keys = [interop_key(number) for number in range(int(first), int(last or first) + 1)]
+    except ValueError:
+        keys = []
+    if not keys:
+        raise argparse.ArgumentTypeError("numbers of keys are given as A..B, such as 0..7")
+    return keys
 
 
 async def _run(config: vf.FallbackConfig, keys: Sequence[Key], guard: SlashingGuard) -> None:
@@ -38,6 +44,8 @@ def main() -> None:
     parser.add_argument("--interop", type=_interop_keys, required=True, metavar="A..B", help="numbers of the keys")
     parser.add_argument("--guard", type=Path, required=True, metavar="DIR", help="keeps what was signed last")
     given = parser.parse_args()
+    if not (given.config or given.urls or given.fallback):
+        parser.error("beacon nodes are needed: a URL, or --config")
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     nodes = [{"url": url} for url in given.urls] + [{"url": url, "tier": "fallback"} for url in given.fallback]
     try:

@@ -29,7 +29,7 @@ async def run(
             listed = (await nodes.validators("head", by_pubkey)).value.data
             ours = {one.index: by_pubkey[one.validator.pubkey] for one in listed}
         if not ours:
-            logging.getLogger(__name__).warning("no node knows our validators; they are asked again")
+            logging.getLogger(__name__).warning("of %d keys no node knows a validator; asking again", len(by_pubkey))
             await anyio.sleep(1)
 
     def turn_of(slot: int) -> Turn:

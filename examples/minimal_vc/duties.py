@@ -56,7 +56,10 @@ class Known(Generic[T]):
         known = self._known.get(epoch)
         if known is None or known.dependent_root is None:
             return known is None
-        # What fixes proposers by the first version of the route fixes the attesters of the next epoch.
+        # Nodes without /eth/v2/validator/duties/proposer give proposers of epoch N with the last block before N, and v2
+        # with the last one before N - 1. Heads name, as that of N + 1, what v1 gives for N.
         of = vf.Epoch(epoch + 1) if isinstance(known, vf.ProposerDuties) and known.version == 1 else epoch
+        # Compared at each slot and head, what was fetched just before a change is seen as well, and what could not be
+        # fetched is tried again. The events of `dependent_root_changes()` would tell of each change once.
         fixed = turn.nodes.heads.dependent_root(of)
         return fixed is not None and fixed != known.dependent_root

@@ -13,7 +13,9 @@ from examples.minimal_vc.slashing_guard import Refused
 Publish = Callable[[list[vf.Encodings]], Awaitable[vf.BroadcastResult]]
 
 GOOD = (vf.Outcome.ACCEPTED, vf.Outcome.BROADCAST, vf.Outcome.UNCERTAIN)
-"""Uncertain is what nodes have and none took: they have it from one that took it, and died before it could say so."""
+"""Uncertain is what nodes have and none took: they have it from one that took it, and died before it could say so.
+Broadcast is a block that a node sent on to others and did not import itself. Both may end on the chain, and nothing is
+gained by sending them again; the line says in `detail` which it was."""
 
 
 @dataclass(frozen=True, slots=True)

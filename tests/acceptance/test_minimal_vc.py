@@ -280,3 +280,15 @@ async def test_duties_are_asked_for_until_they_come_and_again_when_another_block
     new = [client.attester(slot, "other") for slot in (136, 137)]
     assert [client.outcomes("attestation", slot) for slot in (136, 137)] == [{one: "published"} for one in new]
     assert new != [client.attester(slot) for slot in (136, 137)]
+
+
+async def test_keys_that_no_node_knows_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Those of another devnet: it says so, and goes on to ask."""
+    async with simulated_devnet(1, forks={"capella": 0}) as net:
+        config = FallbackConfig.from_urls(net.urls)
+        async with BeaconNodeFallback(config, clock=net.clock) as nodes:
+            with anyio.move_on_after(5):
+                await run(nodes, KEYS, SlashingGuard(tmp_path), print)
+    words = [record.getMessage() for record in caplog.records if record.name == "examples.minimal_vc.client"]
+    assert len(words) >= 2
+    assert {*words} == {"of 8 keys no node knows a validator; asking again"}
