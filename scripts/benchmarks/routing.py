@@ -110,7 +110,7 @@ def _together(report: Report, served: Nodes, turns: int) -> None:
     )
     report.text(
         "The published way of Vero 1.4.1 as one would write it: a task and a session for each node, answers as they "
-        "are completed. Who is late is let run on there, and here cancelled and awaited, its connection closed. It "
+        "are completed. Who is late is let run on there, and here cancelled and awaited; its answer comes and goes. It "
         "reads JSON into structures with texts, and knows neither health nor heads."
     )
 
