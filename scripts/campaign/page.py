@@ -30,6 +30,8 @@ def page(recordings: Sequence[Recording], command: str) -> Report:
     made = [(run, figures(run)) for run in recordings]
     report.table("all slots", ("validator client", "faults", *COLUMNS), [_whole(run, found) for run, found in made])
     report.text(MEANING)
+    if any(run.client == "lodestar" for run in recordings):
+        report.text(LODESTAR)
     for run, found in made:
         if run.faults:
             report.table(f"fault by fault: {TITLES[run.client]}", ("fault", "of node", *COLUMNS), _by_fault(found))
@@ -51,9 +53,17 @@ MEANING = (
     "followed the chain again, and if it said in the first third of the slot what its head was and that it was "
     "verified. A block or an attestation is in brackets only if no node was live in its slot, or, an attestation, if "
     f"no block came in the {SLOTS_PER_EPOCH} slots after it, or if the network had no block of its epoch when it was "
-    "due: Lodestar 1.5.1 puts no vote into a block whose head is from an earlier epoch than its target. Everything "
-    "else that is missing a live node could have carried. A fault has the slots from the one it begins in up to the "
-    "next fault."
+    "due, be it because the client itself missed its blocks: Lodestar 1.5.1 puts no vote into a block whose head is from "
+    "an earlier epoch than its target. Everything else that is missing a live node could have carried. A fault has the "
+    "slots from the one it begins in up to the next fault."
+)
+
+LODESTAR = (
+    "Lodestar's validator client sends everything to its first node alone as long as that one has not failed; the "
+    "others are asked after an error or a time-out. So a fault of the first node is the one that it feels. While "
+    "that node is cut off, the blocks that it makes are on no other: in a chain of the client's own validators "
+    "they are late, among others' they would be lost. It begins with a slot when its duties of the slot before "
+    "are done, for which slots of 2 s leave a sixth of the time that those of 12 s do."
 )
 
 
