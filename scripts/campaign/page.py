@@ -53,9 +53,9 @@ MEANING = (
     "followed the chain again, and if it said in the first third of the slot what its head was and that it was "
     "verified. A block or an attestation is in brackets only if no node was live in its slot, or, an attestation, if "
     f"no block came in the {SLOTS_PER_EPOCH} slots after it, or if the network had no block of its epoch when it was "
-    "due, be it because the client itself missed its blocks: Lodestar 1.5.1 puts no vote into a block whose head is from "
-    "an earlier epoch than its target. Everything else that is missing a live node could have carried. A fault has the "
-    "slots from the one it begins in up to the next fault."
+    "due, be it because the client itself missed its blocks: Lodestar 1.5.1 puts no vote into a block whose head is "
+    "from an earlier epoch than its target. Everything else that is missing a live node could have carried. A fault has "
+    "the slots from the one it begins in up to the next fault."
 )
 
 LODESTAR = (
