@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from scripts.benchmarks.report import Report
 from scripts.campaign.chain import SLOTS_PER_EPOCH
@@ -54,7 +55,7 @@ MEANING = (
     "verified. A block or an attestation is in brackets only if no node was live in its slot, or, an attestation, if "
     f"no block came in the {SLOTS_PER_EPOCH} slots after it, or if the network had no block of its epoch when it was "
     "due, be it because the client itself missed its blocks: Lodestar 1.5.1 puts no vote into a block whose head is "
-    "from an earlier epoch than its target. Everything else that is missing a live node could have carried. A fault has "
+    "from an earlier epoch than its target. What else is missing a live node could have carried. A fault has "
     "the slots from the one it begins in up to the next fault."
 )
 
@@ -72,7 +73,8 @@ def _setting(recordings: Sequence[Recording]) -> str:
     held = next((held for one in recordings for held in one.faults), None)
     text = (
         f"Three beacon nodes ({run.version}) and a fourth one on one chain with slots of {run.slot_duration} s, one "
-        "validator client with all eight validators and the three nodes, in the same order for each client."
+        "validator client with all eight validators and the three nodes, in the same order for each client. The example "
+        f"uses vc-fallback {version('vc-fallback')}."
     )
     if held:
         text += (
