@@ -73,8 +73,8 @@ def _setting(recordings: Sequence[Recording]) -> str:
     held = next((held for one in recordings for held in one.faults), None)
     text = (
         f"Three beacon nodes ({run.version}) and a fourth one on one chain with slots of {run.slot_duration} s, one "
-        "validator client with all eight validators and the three nodes, in the same order for each client. The example "
-        f"uses vc-fallback {version('vc-fallback')}."
+        "validator client with all eight validators and the three nodes, in the same order for each client. The "
+        f"example uses vc-fallback {version('vc-fallback')}."
     )
     if held:
         text += (
