@@ -105,6 +105,10 @@ def _data(slot: int) -> Call:
     return lambda node: node.attestation_data(Slot(slot))
 
 
+def _liveness(node: BeaconNode) -> Awaitable[object]:
+    return node.liveness(Epoch(9), [1])
+
+
 def _syncing(node: BeaconNode) -> Awaitable[object]:
     return node.syncing()
 
@@ -355,9 +359,9 @@ async def test_route_that_has_answered_is_not_written_off_by_the_page_of_a_proxy
         # Of a route that says what a node is nothing is believed.
         await asked.node.syncing()
     async with talk(page, good) as asked:
-        assert type(await failing(_data(9), asked)) is failures.UnsupportedEndpoint
+        assert type(await failing(_liveness, asked)) is failures.UnsupportedEndpoint
         # It is remembered, and not asked.
-        error = await failing(_data(9), asked)
+        error = await failing(_liveness, asked)
         assert error.status is None
         assert len(asked.requests) == 1
 

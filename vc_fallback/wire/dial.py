@@ -1,5 +1,6 @@
 """Dialling: names to addresses, addresses to a connected socket, staggered, clean under cancellation at any point."""
 
+import contextlib
 import errno
 import math
 import socket
@@ -74,15 +75,27 @@ class SystemResolver:
         if len(under_way) >= MOST_QUESTIONS:
             raise TimeoutError(errno.ETIMEDOUT, "it is still being looked up")
         under_way.append(None)
+        # Whoever takes it first, the thread that asks or who gives up before one does, decides whether it is asked.
+        turn = deque([None])
 
         def ask() -> list[Address]:
+            try:
+                turn.pop()
+            except IndexError:
+                return []
             try:
                 found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             finally:
                 under_way.pop()
             return [(socket.AddressFamily(family), address) for family, _, _, _, address in found]
 
-        return await anyio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=self._places)
+        try:
+            return await anyio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=self._places)
+        finally:
+            with contextlib.suppress(IndexError):
+                turn.pop()
+                # No thread has begun to ask: it is no question that is under way, and would stay one for ever.
+                under_way.pop()
 
 
 async def dial(addresses: Sequence[Address], *, stagger: float = STAGGER) -> socket.socket:
